@@ -1,5 +1,6 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
+# make test-torch  the tests of what needs torch, in a virtual environment that has it
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make docs    the documentation as a site, in build/site
 # make wheel-test  the wheel, installed into an empty environment of every Python at hand
@@ -16,6 +17,7 @@ PEERS  := $(VENV)/.peers
 NVRTC  := $(VENV)/.nvrtc
 SITE   := $(VENV)/.site
 CHARTS := $(VENV)/.charts
+TORCH  := $(VENV)/.torch
 DEMO   ?= demo
 EFFORT ?= quick
 JOBS   ?= auto
@@ -26,7 +28,7 @@ LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 BROWSER := $(shell command -v chromium || command -v google-chrome)
 SHOT    := $(BROWSER) --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=8000
 
-.PHONY: demo test conformance wheel-test docs gallery check bench screenshots clean
+.PHONY: demo test test-torch conformance wheel-test docs gallery check bench screenshots clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -53,6 +55,10 @@ $(CHARTS): requirements/report.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet -r requirements/report.txt
 	touch $@
 
+$(TORCH): requirements/torch.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet -r requirements/torch.txt
+	touch $@
+
 demo: $(PEERS)
 	mkdir -p $(DEMO)
 	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
@@ -64,6 +70,9 @@ demo: $(PEERS)
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(NVRTC) $(CHARTS)
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
+
+test-torch: $(TORCH)
+	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/test_doc_blocks.py -k "torch"
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))

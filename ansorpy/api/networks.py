@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from math import sqrt
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeAlias, Unpack
 
 import onnx
 from numpy.typing import ArrayLike
@@ -41,6 +42,12 @@ __all__ = [
     "Finished", "NetworkSpec", "Networks", "compile", "compile_many", "open_networks",
     "tune_networks",
 ]  # fmt: skip
+
+AnyModel: TypeAlias = str | Path | onnx.ModelProto | Any
+"""A network: an ONNX model, or a module or exported program of torch, which may be missing here."""
+
+_TORCH = "ansorpy.frontend.torch.exported"
+"""The module that reads networks of torch, which is imported only for these."""
 
 
 @dataclass(frozen=True)
@@ -242,19 +249,24 @@ def _report(networks: Networks, tuner: Tuner, tuning: Tuning) -> None:
 
 @with_arguments
 def compile(
-    model: str | Path | onnx.ModelProto,
+    model: AnyModel,
+    example_inputs: Sequence[Any] | None = None,
     *,
+    dynamic_shapes: Any = None,
     latency_bound: float | None = None,
     progress: Shown = "auto",
     **arguments: Unpack[CompileArguments],
 ) -> CompiledModel:
-    """Compile the ONNX network *model*, tuning its tasks first.
+    """Compile the network *model*, tuning its tasks first.
 
     Each trial is committed to the database as soon as it ends, so Ctrl-C loses none, and repeating
     the call continues the search.
 
     Args:
-        model: A path or a loaded model.
+        model: An ONNX model, as a path or loaded; or a module or exported program of torch.
+        example_inputs: What to call the module with, as ``torch.export.export`` does.
+        dynamic_shapes: Which axes of these inputs may have other sizes, as
+            ``torch.export.export`` takes it; ``dims`` may narrow their ranges.
         latency_bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         progress: How the search is shown: on a terminal or in a notebook (``"auto"``), elsewhere
             too (True), not at all (False); or a function that receives its events.
@@ -268,7 +280,15 @@ def compile(
         NoValidProgram: No trial of some task succeeded.
         KeyboardInterrupt: The user stopped the search.
     """
-    spec = NetworkSpec(model, latency_bound=latency_bound, **those(NetworkArguments, arguments))
+    network = those(NetworkArguments, arguments)
+    if not isinstance(model, str | Path | onnx.ModelProto):
+        found = import_module(_TORCH).network_of(model, example_inputs, dynamic_shapes)
+        network["constants"] = {**found.constants, **(network.get("constants") or {})}
+        network["dims"] = {**found.dims, **(network.get("dims") or {})}
+        model = found.model
+    elif example_inputs is not None or dynamic_shapes is not None:
+        raise UsageError("an ONNX model needs no example inputs", hint="give sizes with dims=")
+    spec = NetworkSpec(model, latency_bound=latency_bound, **network)
     [compiled] = compile_many([spec], progress=progress, **those(SearchArguments, arguments))
     return compiled
 

@@ -91,12 +91,8 @@ def bench(
             Lookup(Path(model), **arguments), None if network is None else Path(network)
         )
         lookup, original = stack.enter_context(known)
-        traced = None if trace is None else Path(trace)
-        told = progress or _silent
-        loaded = [str(plugin) for plugin in plugins]
-        timed = _Bench(
-            original, against, seed, peer_threads, profile, traced, loaded, streams, told
-        )
+        told, loaded = progress or _silent, [str(plugin) for plugin in plugins]
+        timed = _Bench(original, against, seed, peer_threads, profile, trace, loaded, streams, told)
         return timed.run(lookup)
 
 
@@ -109,7 +105,7 @@ class _Bench:
     seed: int
     peer_threads: int
     profile: bool
-    trace: Path | None
+    trace: str | Path | None
     plugins: Sequence[str]
     streams: int
     progress: Callable[[str], None]
@@ -119,7 +115,7 @@ class _Bench:
         opened, points, sizes = timed_sizes(lookup, self.original)
         profiles = profiles_of(opened, sizes, self.seed) if self.profile else []
         if self.trace is not None:
-            trace_of(opened, sizes[0], self.seed).save(self.trace)
+            trace_of(opened, sizes[0], self.seed).save(Path(self.trace))
         name, threads = (self.original or lookup.model).stem, opened.arguments["threads"] or 1
         probe, policy = CoreProbe(threads), Policy(streams=self.streams)
         if len(points) == 1:

@@ -1,0 +1,8 @@
+"""PyTorch networks as ONNX models: ATen graphs, whose operators become those of ONNX.
+
+Only those who have torch may import the modules of this folder.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

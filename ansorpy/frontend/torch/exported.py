@@ -1,0 +1,140 @@
+"""Modules of torch as ONNX models, by way of ``torch.export``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from onnx import ModelProto
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+
+from ansorpy.errors import UnsupportedModel, UnsupportedRow, UsageError
+from ansorpy.frontend.torch.arrays import array_of
+from ansorpy.frontend.torch.decompositions import decompositions
+from ansorpy.frontend.torch.sizes import Untranslatable
+from ansorpy.frontend.torch.table import OPERATORS, name_of
+from ansorpy.frontend.torch.translate import is_operator, refusal, translate
+
+__all__ = ["Network", "network_of"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A module as a model, with the values of the inputs that are parameters and buffers.
+
+    Args:
+        dims: The ranges of dimensions that have limits, by name.
+    """
+
+    model: ModelProto
+    constants: Mapping[str, NDArray[Any]]
+    dims: Mapping[str, tuple[int, int]]
+
+
+def network_of(
+    module: torch.nn.Module | ExportedProgram,
+    example_inputs: Sequence[Any] | None = None,
+    dynamic_shapes: Any = None,
+) -> Network:
+    """The network that *module* computes for inputs like *example_inputs*.
+
+    Args:
+        dynamic_shapes: Which axes may have other sizes, as ``torch.export.export`` takes it.
+
+    Raises:
+        UsageError: There are no example inputs, or the module changes its buffers or inputs.
+        UnsupportedModel: Some operators have no translation; its table lists all of them.
+    """
+    name = type(module).__name__
+    if not isinstance(module, ExportedProgram):
+        if example_inputs is None:
+            raise UsageError(
+                "a module of torch is compiled for example inputs",
+                hint="pass them: compile(module, (x,))",
+            )
+        with torch.no_grad():
+            module = torch.export.export(
+                module, tuple(example_inputs), dynamic_shapes=dynamic_shapes
+            )
+    program = module.run_decompositions(_table())
+    _demand_pure(program)
+    graph = program.graph
+    graph.eliminate_dead_code()
+    rows = [
+        UnsupportedRow(node.name, name_of(node.target), attribute=why, domain="aten",
+                       advice="compute it outside of the network")
+        for node in graph.nodes
+        if is_operator(node) and (why := refusal(node)) is not None
+    ]  # fmt: skip
+    if rows:
+        raise _unsupported(name, rows)
+    try:
+        translated = translate(graph, name, called=_dim_names(program, dynamic_shapes))
+    except Untranslatable as error:
+        raise _unsupported(name, [UnsupportedRow(error.node, "", attribute=str(error))]) from None
+    dims = {
+        # Sizes from 2 on are what torch assumes, not what it checks: 1 is possible, too.
+        name: (1 if low == 2 else low, high)
+        for name, (low, high) in translated.dims.items()
+        if high is not None
+    }
+    return Network(translated.model, _constants(program), dims)
+
+
+def _unsupported(name: str, rows: Sequence[UnsupportedRow]) -> UnsupportedModel:
+    return UnsupportedModel(
+        f"{len(rows)} operator(s) of {name} cannot be compiled",
+        rows=rows,
+        hint='torch.compile(module, backend="ansorpy") leaves such operators to torch',
+    )
+
+
+def _table() -> Any:
+    """What ``run_decompositions`` shall replace: all that has no translation."""
+    table = torch.export.default_decompositions()
+    for op in [op for op in table if name_of(op) in OPERATORS]:
+        table.pop(op)
+    table.update(decompositions())
+    return table
+
+
+def _demand_pure(program: ExportedProgram) -> None:
+    """Refuse a program that changes tensors which it does not return."""
+    kept = (OutputKind.USER_OUTPUT, OutputKind.TOKEN)
+    changed = [o.target for o in program.graph_signature.output_specs if o.kind not in kept]
+    if changed:
+        raise UsageError(
+            f"the module changes {', '.join(map(str, changed))} in place",
+            hint="take it as an input and return it, or use torch.compile",
+        )
+
+
+def _constants(program: ExportedProgram) -> dict[str, NDArray[Any]]:
+    """The values of parameters, buffers and tensors in the code, by the names of the inputs."""
+    held = {**program.state_dict, **program.constants}
+    return {
+        spec.arg.name: array_of(held[spec.target])
+        for spec in program.graph_signature.input_specs
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+    }
+
+
+def _dim_names(program: ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:
+    """The names that *dynamic_shapes* gives to torch's symbols."""
+    given = dynamic_shapes.values() if isinstance(dynamic_shapes, Mapping) else dynamic_shapes
+    inputs = [
+        node for node in program.graph.nodes
+        if node.name in program.graph_signature.user_inputs
+    ]  # fmt: skip
+    found: dict[str, str] = {}
+    for node, axes in zip(inputs, given or (), strict=False):
+        value = node.meta["val"]
+        numbered = axes.items() if isinstance(axes, Mapping) else enumerate(axes or ())
+        for axis, dim in numbered:
+            if hasattr(dim, "__name__") and isinstance(value, torch.Tensor):
+                found[str(value.shape[axis])] = dim.__name__
+    return found

@@ -1,0 +1,106 @@
+"""Functions that torch would take apart before a backend sees them, kept as one operator each.
+
+Attention in parts is a dozen operators, and an interpolation reads its input by index tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch.fx import GraphModule, Node
+
+__all__ = ["keep_whole"]
+
+
+@torch.library.custom_op("ansorpy::scaled_dot_product_attention", mutates_args=())
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """As ``F.scaled_dot_product_attention``."""
+    return F.scaled_dot_product_attention(
+        q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+@attention.register_fake
+def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *others: Any, **named: Any) -> Any:
+    return q.new_empty((*q.shape[:-1], v.shape[-1]))
+
+
+@torch.library.custom_op("ansorpy::interpolate", mutates_args=())
+def interpolate(
+    x: torch.Tensor,
+    size: Sequence[int] | None,
+    scale_factor: Sequence[float] | None,
+    mode: str,
+    align_corners: bool | None,
+) -> torch.Tensor:
+    """As ``F.interpolate``, with a size or a factor for each axis."""
+    return F.interpolate(x, size, scale_factor, mode, align_corners)
+
+
+@interpolate.register_fake
+def _(
+    x: torch.Tensor,
+    size: Sequence[int] | None,
+    scale_factor: Sequence[float] | None,
+    mode: str,
+    align_corners: bool | None,
+) -> Any:
+    if size is None:
+        pairs = zip(x.shape[2:], scale_factor or (), strict=True)
+        size = [torch.sym_int(extent * factor) for extent, factor in pairs]
+    return x.new_empty((*x.shape[:2], *size))
+
+
+def keep_whole(module: GraphModule) -> GraphModule:
+    """*module*, whose calls of these functions are calls of operators of ours."""
+    for node in module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        if node.target is F.scaled_dot_product_attention:
+            node.target = torch.ops.ansorpy.scaled_dot_product_attention.default
+        elif node.target is F.interpolate:
+            _keep_interpolation(node)
+    module.recompile()
+    return module
+
+
+def _keep_interpolation(node: Node) -> None:
+    """Make *node* an operator of ours, unless it is one of the modes that few use."""
+    bound = signature(F.interpolate).bind(*node.args, **node.kwargs)
+    bound.apply_defaults()
+    given = bound.arguments
+    if given["antialias"] or given["recompute_scale_factor"] or given["mode"] not in _MODES:
+        return
+    rank = node.args[0].meta["example_value"].dim() if node.args else 0
+    spread = _spreading(rank - 2)
+    node.args = (
+        given["input"], spread(given["size"]), spread(given["scale_factor"]), given["mode"],
+        given["align_corners"],
+    )  # fmt: skip
+    node.kwargs = {}
+    node.target = torch.ops.ansorpy.interpolate.default
+
+
+_MODES = ("nearest", "linear", "bilinear", "trilinear", "bicubic")
+
+
+def _spreading(rank: int) -> Callable[[Any], list[Any] | None]:
+    def spread(value: Any) -> list[Any] | None:
+        if value is None or isinstance(value, list | tuple):
+            return None if value is None else list(value)
+        return [value] * rank
+
+    return spread

@@ -1,0 +1,138 @@
+"""A part of a captured graph as compiled code, which reads and writes tensors in place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.fx import GraphModule
+
+from ansorpy.api.networks import compile
+from ansorpy.errors import AnsorpyError
+from ansorpy.frontend.torch.arrays import array_of, tensor_of
+from ansorpy.frontend.torch.translate import Translated, returned_by
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.size_ranges import AnySize
+
+__all__ = ["FIRST_SIZE", "GROWTH", "Segment"]
+
+_LOG = logging.getLogger(__name__)
+FIRST_SIZE, GROWTH = 512, 8
+"""A dimension without a limit gets one at least that large, and so many times that of a call."""
+
+
+class Segment(torch.nn.Module):
+    """A compiled part of a graph.
+
+    It is compiled by the first call, which has the values of parameters, and again when these have
+    changed or when a size exceeds what was compiled.  Programs come from the database then.
+
+    Args:
+        part: The same operators, for torch to run if they cannot be compiled.
+        constants: Numbers of the arguments that are parameters or buffers.
+        arguments: As of :func:`ansorpy.compile`.
+    """
+
+    def __init__(
+        self, translated: Translated, part: GraphModule, constants: Collection[int],
+        arguments: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.model: CompiledModel | None = None
+        """The compiled code; None before the first call."""
+        self.packed = 0
+        """How often it was compiled, and its constants packed."""
+        self.failure = ""
+        """Why torch runs this part; empty if it is compiled."""
+        self._translated = translated
+        self._eager = [part]  # in a list: no submodule of this one
+        self._arguments = arguments
+        self._constants = [one for one in translated.inputs if one.number in constants]
+        self._inputs = [one for one in translated.inputs if one not in self._constants]
+        self._is_single = len(returned_by(part.graph)) == 1
+        self._types = [node.meta["val"].dtype for node in returned_by(part.graph)]
+        self._state: list[tuple[int, int]] = []
+        self._limits = {name: limit for name, (_, limit) in translated.dims.items()}
+        self._places = _places(translated)
+
+    @property
+    def constant_names(self) -> set[str]:
+        """The inputs whose values are constant."""
+        return {one.name for one in self._constants}
+
+    @property
+    def dims(self) -> dict[str, AnySize]:
+        """The ranges of the dimensions that are compiled."""
+        return {
+            name: (low, max(low, self._limits[name] or FIRST_SIZE))
+            for name, (low, _) in self._translated.dims.items()
+        }
+
+    def forward(self, *args: Any) -> Any:
+        """The results for *args*: tensors, or one tensor."""
+        if self.failure:
+            return self._eager[0](*args)
+        state = [_state(args[one.number]) for one in self._constants]
+        if self.model is None or state != self._state or self._grown(args):
+            if not self._compiled(args):
+                return self._eager[0](*args)
+            self._state = state
+        assert self.model is not None
+        feeds = {one.name: _fed(args[one.number], one.kind) for one in self._inputs}
+        arrays = self.model.run(None, feeds)
+        found = [tensor_of(a, dtype) for a, dtype in zip(arrays, self._types, strict=True)]
+        return found[0] if self._is_single else tuple(found)
+
+    def _grown(self, args: Sequence[Any]) -> bool:
+        """Raise the limits that a size of this call exceeds; returns whether one does."""
+        grown = False
+        for name, number, axis in self._places:
+            size = args[number] if axis is None else args[number].shape[axis]
+            limit, stated = self._limits[name], self._translated.dims[name][1]
+            if stated is None and (limit is None or size > limit):
+                self._limits[name] = max(FIRST_SIZE, GROWTH * (1 << (int(size) - 1).bit_length()))
+                grown = grown or limit is not None
+        return grown
+
+    def _compiled(self, args: Sequence[Any]) -> bool:
+        """Compile the part; if that fails, say so, and let torch run it from now on."""
+        self._grown(args)
+        constants = {one.name: array_of(args[one.number]) for one in self._constants}
+        arguments = {"threads": torch.get_num_threads(), **self._arguments}
+        try:
+            self.model = compile(
+                self._translated.model, dims=self.dims, constants=constants, **arguments
+            )
+        except AnsorpyError as error:
+            self.failure = error.message
+            _LOG.warning("torch runs a part of the network that is not compiled: %s", error)
+            return False
+        self.packed += 1
+        return True
+
+
+def _places(translated: Translated) -> list[tuple[str, int, int | None]]:
+    """Where calls tell each dimension: its name, an argument, and the axis; None for a number."""
+    found = []
+    infos = {info.name: info for info in translated.model.graph.input}
+    for one in translated.inputs:
+        for axis, extent in enumerate(infos[one.name].type.tensor_type.shape.dim):
+            if extent.dim_param in translated.dims:
+                found.append((extent.dim_param, one.number, axis if one.kind == "tensor" else None))
+    return found
+
+
+def _state(tensor: torch.Tensor) -> tuple[int, int]:
+    """What differs once someone has changed *tensor*; inference tensors have no versions."""
+    return tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version
+
+
+def _fed(value: Any, kind: str) -> NDArray[Any]:
+    """The array for an argument; that for a size has no contents."""
+    if kind == "tensor":
+        return array_of(value)
+    return np.empty(value, np.bool_) if kind == "size" else np.asarray([value], np.int64)

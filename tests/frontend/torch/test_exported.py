@@ -1,0 +1,77 @@
+"""Modules of torch compiled through ``torch.export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
+import torch
+from torch import nn
+
+import ansorpy as ap
+from ansorpy.errors import UnsupportedModel, UsageError
+from ansorpy.frontend.torch.exported import network_of
+
+
+class Normed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(6, 8), nn.BatchNorm1d(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.linear(x)).relu()
+
+
+def test_a_module_compiles_to_a_library(tmp_path: Path) -> None:
+    module, x = Normed().eval(), torch.randn(3, 6)
+    batch = torch.export.Dim("batch", min=1, max=16)
+    model = ap.compile(
+        module, (x,), dynamic_shapes={"x": {0: batch}}, effort="none", db=tmp_path / "t.db"
+    )
+    assert [str(extent) for extent in model.get_inputs()[0].shape] == ["batch", "6"]
+    loaded = ap.load(model.export(tmp_path / "normed.so"))
+    for rows in (1, 5):
+        x = torch.randn(rows, 6)
+        with torch.no_grad():
+            want = module(x).numpy()
+        np.testing.assert_allclose(loaded.run(None, {"x": x.numpy()})[0], want, 1e-4, 1e-5)
+
+
+def test_inputs_keep_their_names_and_parameters_are_constants() -> None:
+    network = network_of(Normed().eval(), (torch.randn(2, 6),))
+    names = [info.name for info in network.model.graph.input]
+    assert [name for name in names if name not in network.constants] == ["x"]
+    assert network.constants["p_linear_weight"].shape == (8, 6)
+
+
+def test_operators_without_translation_are_all_listed() -> None:
+    class Two(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.lgamma(x) + torch.digamma(x)
+
+    with pytest.raises(UnsupportedModel, match="2 operator.* of Two cannot") as caught:
+        network_of(Two(), (torch.randn(3),))
+    assert [row.op for row in caught.value.rows] == ["lgamma.default", "digamma.default"]
+
+
+def test_a_module_that_changes_a_buffer_is_refused() -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.count += 1
+            return x + self.count
+
+    with pytest.raises(UsageError, match="the module changes count in place"):
+        network_of(Counter(), (torch.randn(3),))
+
+
+def test_a_module_needs_example_inputs() -> None:
+    with pytest.raises(UsageError, match="for example inputs"):
+        network_of(Normed())

@@ -1,0 +1,170 @@
+"""What torch promises about captured functions holds with this backend, too."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ansorpy.errors import UsageError
+from ansorpy.torch_backend import Backend
+from tests.torch_backend.compared import agrees
+
+
+def test_the_name_needs_no_import(tmp_path: Path) -> None:
+    """The entry point; a checkout that is not installed has none."""
+    if "ansorpy" not in torch._dynamo.list_backends():
+        pytest.skip("this checkout of ansorpy is not installed")
+    compiled = torch.compile(
+        lambda x: x * 2 + 1, backend="ansorpy", options={"db": tmp_path / "t.db"}
+    )
+    torch.testing.assert_close(compiled(torch.ones(3)), torch.full((3,), 3.0))
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(UsageError, match='there is no option "speed"'):
+        Backend(speed=1)  # type: ignore[call-arg]
+
+
+def test_graph_breaks_make_several_graphs(backend: Backend) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin() * 2
+        torch._dynamo.graph_break()
+        return y.cos() + x
+
+    agrees(backend, function, torch.randn(5, 3))
+    assert len(backend.graphs) == 2
+
+
+def test_inputs_that_are_changed(backend: Backend) -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        y[:, 1:].copy_(x[:, :-1] * 2)
+        return x @ y.T
+
+    agrees(backend, function, torch.randn(3, 4), torch.randn(3, 4))
+
+
+def test_results_that_are_views(backend: Backend) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        return y, y.T, y[0], x.view(-1), x
+
+    compiled = agrees(backend, function, torch.randn(3, 4))
+    x = torch.randn(3, 4)
+    results = compiled(x)
+    assert results[3].data_ptr() == x.data_ptr() and results[4] is x
+    assert results[1].data_ptr() == results[0].data_ptr()
+
+
+def test_inputs_that_are_not_contiguous(backend: Backend) -> None:
+    agrees(backend, lambda x, y: x.exp() + y, torch.randn(4, 3).T, torch.randn(6, 8)[::2, 1::2])
+
+
+def test_a_dynamic_batch_is_compiled_once(backend: Backend) -> None:
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    for batch in (3, 5, 17):
+        agrees(backend, model, torch.randn(batch, 6), compiled=compiled)
+    [graph] = backend.graphs
+    assert [segment.packed for segment in graph.segments] == [1]
+
+
+def test_a_size_above_the_range_is_compiled_again(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ansorpy.torch_backend.segment.FIRST_SIZE", 8)
+    compiled = torch.compile(lambda x: x.exp() + 1, backend=backend, dynamic=True)
+    for size, packed in ((1 << 2, 1), (7, 1), (200, 2)):
+        x = torch.randn(size)
+        torch.testing.assert_close(compiled(x), x.exp() + 1, rtol=1e-4, atol=1e-5)
+        assert backend.graphs[0].segments[0].packed == packed
+
+
+def test_numbers_that_change(backend: Backend) -> None:
+    """A number is an operand, whatever its sign; it is no size."""
+    compiled = torch.compile(lambda x, n: x * n + n, backend=backend, dynamic=True)
+    for n in (3, -7):
+        x = torch.randn(4)
+        torch.testing.assert_close(compiled(x, n), x * n + n)
+    assert not backend.graphs[-1].eager
+
+
+def test_gradients_are_left_to_torch(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
+    model = nn.Linear(3, 2)
+    compiled = torch.compile(model, backend=backend)
+    with caplog.at_level(logging.WARNING):
+        compiled(torch.randn(4, 3)).sum().backward()
+    assert model.weight.grad is not None and not backend.graphs
+    assert "run by torch" in caplog.text and "torch.no_grad()" in caplog.text
+
+
+def test_parameters_are_packed_again_after_a_step(backend: Backend) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    compiled = torch.compile(model, backend=backend)
+    x = torch.randn(3, 4)
+    agrees(backend, model, x, compiled=compiled)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    model(x).square().sum().backward()
+    optimizer.step()
+    agrees(backend, model, x, compiled=compiled)
+    model[0].weight.data = torch.randn(8, 4)  # other memory, the same version
+    agrees(backend, model, x, compiled=compiled)
+    agrees(backend, model, x, compiled=compiled)
+    assert [segment.packed for graph in backend.graphs for segment in graph.segments] == [3]
+
+
+def test_buffers_change_in_training_only(backend: Backend) -> None:
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+    reference = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+    reference.load_state_dict(model.state_dict())
+    compiled = torch.compile(model, backend=backend)
+    for train in (True, True, False):
+        model.train(train), reference.train(train)
+        x = torch.randn(3, 2, 6, 6)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x), reference(x), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(model[1].running_var, reference[1].running_var)
+    assert all(segment.packed == 1 for segment in backend.graphs[0].segments)
+
+
+def test_operators_that_torch_runs_are_listed(
+    backend: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.lgamma((x @ x.T).exp()).relu() * 2
+
+    with caplog.at_level(logging.WARNING):
+        agrees(backend, function, torch.randn(3, 4) / 9)
+    [graph] = backend.graphs
+    assert [*graph.eager] == ["lgamma.default"] and len(graph.segments) == 2
+    assert caplog.text.count("lgamma.default (no translation)") == 1
+
+
+def test_random_numbers_are_those_of_torch(backend: Backend) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.rand_like(x) + F.dropout(x, 0.5, training=False)
+
+    compiled = torch.compile(function, backend=backend)
+    x = torch.randn(4, 4)
+    torch.manual_seed(3)
+    got = compiled(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(got, function(x))
+
+
+def test_no_copies_of_results_and_inference_mode(backend: Backend) -> None:
+    model = nn.Linear(4, 4).eval()
+    compiled = torch.compile(model, backend=backend)
+    x = torch.randn(2, 4)
+    with torch.inference_mode():
+        torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+    [segment] = backend.graphs[0].segments
+    assert segment.packed == 1
