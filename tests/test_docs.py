@@ -83,3 +83,12 @@ def test_files_named_in_pages_exist() -> None:
         for name in re.findall(r"`([\w./]+/[\w.]+\.(?:py|md))`", path.read_text()):
             places = (ROOT / name, ROOT / "ansorpy" / name, path.parent / name)
             assert any(p.exists() for p in places), f"{path.name}: {name}"
+
+
+def test_pictures_are_those_that_the_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``python docs/_site/pictures.py`` writes them; a page shows each, and none is large."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_site"))
+    pages = "".join(path.read_text() for path in DOCS)
+    for name, drawn in importlib.import_module("pictures").drawn().items():
+        assert (ROOT / "docs" / "pictures" / name).read_text() == drawn, name
+        assert len(drawn) < 20_000 and f"pictures/{name})" in pages, name
