@@ -92,3 +92,18 @@ def test_pictures_are_those_that_the_script_draws(monkeypatch: pytest.MonkeyPatc
     for name, drawn in importlib.import_module("pictures").drawn().items():
         assert (ROOT / "docs" / "pictures" / name).read_text() == drawn, name
         assert len(drawn) < 20_000 and f"pictures/{name})" in pages, name
+
+
+def test_messages_with_remedies_exist() -> None:
+    """Those of the page, ``...`` standing for what differs, occur in the package's text."""
+    package = Path(ansorpy.__file__).parent
+    text = "".join(path.read_text() for path in package.rglob("*.py"))
+    joined = re.sub(r'"\s*\n\s*f?"', "", text)
+    page = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text()
+    tables = re.findall(r"^\| message \|.*\n.*\n((?:\|.*\n)+)", page, flags=re.MULTILINE)
+    cells = [row.split("|")[1] for table in tables for row in table.splitlines()]
+    messages = [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
+    assert len(messages) > 10
+    for message in messages:
+        for part in message.split("..."):
+            assert part.strip(" ,") in joined, message
