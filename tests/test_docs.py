@@ -6,6 +6,7 @@ import doctest
 import importlib
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 import typer
 
 import ansorpy
+from ansorpy import errors
 from ansorpy.cli.main import VERBS
 from ansorpy.config import KNOBS
+from ansorpy.measure.records.schema import IN_MEMORY, connect
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -107,3 +110,20 @@ def test_messages_with_remedies_exist() -> None:
     for message in messages:
         for part in message.split("..."):
             assert part.strip(" ,") in joined, message
+
+
+def test_every_exit_code_is_documented() -> None:
+    kinds = [getattr(errors, name) for name in errors.__all__]
+    codes = {kind.exit_code for kind in kinds if hasattr(kind, "exit_code")}
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    table = text[text.index("| code | meaning |") :]
+    assert set(map(int, re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE))) == {0, *codes}
+
+
+def test_every_table_of_a_database_is_documented() -> None:
+    with closing(connect(IN_MEMORY)) as made:
+        tables = made.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    text = (ROOT / "docs" / "reference" / "database.md").read_text()
+    assert sorted(re.findall(r"^\| `(\w+)`", text, flags=re.MULTILINE)) == sorted(
+        n for [n] in tables
+    )
