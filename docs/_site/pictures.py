@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parent.parent / "pictures"
 
 def overview() -> Canvas:
     """All of it: what goes in, the loop, what comes out."""
-    c = Canvas("From a network or an operator to a fast program", 780, 300)
+    c = Canvas("From a network or an operator to a fast program", 680, 300)
     c.card(10, 20, 130, 52, "ONNX network", "net.onnx", ink=BLUE)
     c.card(10, 112, 130, 52, "operator", "ap.compute(...)", ink=BLUE)
     c.card(200, 66, 120, 52, "tasks", "definitions", ink=BLUE)
