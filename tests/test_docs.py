@@ -6,6 +6,7 @@ import doctest
 import importlib
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 import typer
 
 import ansorpy
+from ansorpy import errors
 from ansorpy.cli.main import VERBS
 from ansorpy.config import KNOBS
+from ansorpy.measure.records.schema import IN_MEMORY, connect
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -83,3 +86,44 @@ def test_files_named_in_pages_exist() -> None:
         for name in re.findall(r"`([\w./]+/[\w.]+\.(?:py|md))`", path.read_text()):
             places = (ROOT / name, ROOT / "ansorpy" / name, path.parent / name)
             assert any(p.exists() for p in places), f"{path.name}: {name}"
+
+
+def test_pictures_are_those_that_the_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``python docs/_site/pictures.py`` writes them; a page shows each, and none is large."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_site"))
+    pages = "".join(path.read_text() for path in DOCS)
+    for name, drawn in importlib.import_module("pictures").drawn().items():
+        assert (ROOT / "docs" / "pictures" / name).read_text() == drawn, name
+        assert len(drawn) < 20_000 and f"pictures/{name})" in pages, name
+
+
+def test_messages_with_remedies_exist() -> None:
+    """Those of the page, ``...`` standing for what differs, occur in the package's text."""
+    package = Path(ansorpy.__file__).parent
+    text = "".join(path.read_text() for path in package.rglob("*.py"))
+    joined = re.sub(r'"\s*\n\s*f?"', "", text)
+    page = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text()
+    tables = re.findall(r"^\| message \|.*\n.*\n((?:\|.*\n)+)", page, flags=re.MULTILINE)
+    cells = [row.split("|")[1] for table in tables for row in table.splitlines()]
+    messages = [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
+    assert len(messages) > 10
+    for message in messages:
+        for part in message.split("..."):
+            assert part.strip(" ,") in joined, message
+
+
+def test_every_exit_code_is_documented() -> None:
+    kinds = [getattr(errors, name) for name in errors.__all__]
+    codes = {kind.exit_code for kind in kinds if hasattr(kind, "exit_code")}
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    table = text[text.index("| code | meaning |") :]
+    assert set(map(int, re.findall(r"^\| (\d+) \|", table, flags=re.MULTILINE))) == {0, *codes}
+
+
+def test_every_table_of_a_database_is_documented() -> None:
+    with closing(connect(IN_MEMORY)) as made:
+        tables = made.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    text = (ROOT / "docs" / "reference" / "database.md").read_text()
+    assert sorted(re.findall(r"^\| `(\w+)`", text, flags=re.MULTILINE)) == sorted(
+        n for [n] in tables
+    )

@@ -57,7 +57,7 @@ class BoostedOptions:
     """Weight of the trees' sum in ranking programs.  Pairs have an order but no distance, so
     training keeps driving distinguishable programs apart, especially when there are few.  The sign
     of a correction therefore means far more than its size.  Measured on held-out records
-    (docs/concepts/cost_models.md)."""
+    (docs/results/search.md)."""
     refit_share: float = 0.05
     """Retrain when new programs are at least this share of the programs of the model's own tasks,
     including those of earlier runs, as if the run had never stopped ..."""
@@ -121,7 +121,7 @@ class BoostedTrees:
     more programs are learned here (``base_programs``).
     Paper: OSDI'20 §5.2.  Differs: starts from the analytic model, so the first rounds are not
     random.  Uses a ranking loss; the paper fits throughput by squared error, which ordered fewer
-    held-out programs correctly (docs/concepts/cost_models.md).
+    held-out programs correctly (docs/results/search.md).
     """
 
     def __init__(

@@ -1,21 +1,26 @@
-"""For the site: pages that the program itself fills, by the marks ``<!-- options -->``."""
+"""For the site: pages that the program itself fills, at marks such as ``<!-- options -->``."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import typer
 
 from ansorpy.cli.main import VERBS
+from ansorpy.measure.records.schema import FORMAT, IN_MEMORY, connect
 
 __all__ = ["on_page_markdown"]
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page with its marks replaced (a hook of mkdocs)."""
-    return markdown.replace("<!-- options -->", "\n".join(_options()))
+    for mark, lines in (("options", _options), ("database", _columns)):
+        if f"<!-- {mark} -->" in markdown:
+            markdown = markdown.replace(f"<!-- {mark} -->", "\n".join(lines()))
+    return markdown
 
 
 def _options() -> Iterator[str]:
@@ -25,6 +30,17 @@ def _options() -> Iterator[str]:
         yield f"\n## {command.name}\n\n{command.help}\n"
         yield "| option | value | meaning | default |\n|---|---|---|---|"
         yield from map(_row, command.params)
+
+
+def _columns() -> Iterator[str]:
+    """The columns of the tables of a new database."""
+    yield f"## Columns\n\nFormat {FORMAT}.\n\n| table | columns |\n|---|---|"
+    with closing(connect(IN_MEMORY)) as made:
+        tables = made.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        for [table] in tables:
+            columns = made.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
+            cells = ", ".join(f"{_code(name)} {kind}" for name, kind in columns)
+            yield f"| {_code(table)} | {cells} |"
 
 
 def _command(verb: Callable[..., Any]) -> Any:
