@@ -37,7 +37,7 @@ def test_every_name_has_a_docstring(name: str) -> None:
     assert name == "PARTS" or inspect.getdoc(getattr(ap, name))
 
 
-@pytest.mark.parametrize("kind", {*NAMED, *RETURNED}, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", dict.fromkeys([*NAMED, *RETURNED]), ids=lambda kind: kind.__name__)
 def test_methods_are_typed_and_have_docstrings(kind: type) -> None:
     for name, member in members(kind):
         assert inspect.getdoc(member), f"{kind.__name__}.{name}"
