@@ -68,6 +68,7 @@ class OurSteps:
     """
 
     version = __version__
+    precision = "float32"
 
     def __init__(self, path: str, *, threads: int, caches: Sequence[Mapping[str, Any]]) -> None:
         self._model, self._threads = load(path), threads
@@ -104,6 +105,7 @@ class OrtSteps:
     """A session of onnxruntime, which allocates each step's caches; they are bound, not copied."""
 
     version = str(onnxruntime.__version__)
+    precision = "float32"
 
     def __init__(self, path: str, *, threads: int, caches: Sequence[Mapping[str, Any]]) -> None:
         self._session = cpu_session(path, threads)

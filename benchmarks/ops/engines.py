@@ -35,6 +35,8 @@ E = TypeVar("E", bound=_Runs)
 class Prepared:
     """A prepared call; :attr:`run` makes only the call."""
 
+    precision = "float32"
+
     def __init__(self, version: str, run: Callable[[], Any], output: Callable[[], Array]) -> None:
         self.version = version
         self.run: Callable[[], Any] = run

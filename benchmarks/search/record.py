@@ -227,7 +227,7 @@ class _Recording:
         self.grid = replace(
             grid,
             again_rows=np.concatenate([grid.again_rows, numbers]),
-            again=np.concatenate([grid.again, [r.seconds for r in results]]),
+            again=np.concatenate([grid.again, [_all_rounds(r.seconds) for r in results]]),
             again_clock=np.concatenate([grid.again_clock, np.full(len(numbers), fixed.median_s)]),
         )
 
@@ -254,3 +254,8 @@ class _Recording:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def _all_rounds(seconds: Sequence[float]) -> list[float]:
+    """*seconds* of each round; those for which no time was left count as the median of the rest."""
+    return [*seconds, *[float(np.median(seconds))] * (ROUNDS - len(seconds))]

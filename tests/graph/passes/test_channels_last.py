@@ -122,5 +122,5 @@ def test_groups_of_channels_are_normalised_where_they_lie() -> None:
         net.model(net.conv(norm, 8, 4, 1)), np.random.default_rng(4)
     )
     assert [c.name.split("_")[0] for c in network.calls] == [
-        "transpose", "layernorm", "conv1x1", "transpose"
+        "conv3x3", "layernorm", "conv1x1", "transpose"
     ]  # fmt: skip
