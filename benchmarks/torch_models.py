@@ -100,6 +100,7 @@ class _Run:
 
     call: Callable[[], torch.Tensor]
     version: str = torch.__version__
+    precision: str = "float32"
 
     def run(self) -> None:
         with torch.inference_mode():

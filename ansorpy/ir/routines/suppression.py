@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
-from ansorpy.ir.extents import most
+from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.loops import Buffer, For, ForKind, Stmt, Store
 from ansorpy.ir.routines.base import Routine
 from ansorpy.ir.routines.keys import key_of
@@ -151,11 +151,16 @@ class _Selection:
             return when(j >= count, put(self.output, self.b, self.c, j, value=-1))
 
         return seq(
-            loop("j", self.kept.shape[1], clear),
+            loop("j", self._blocks * _BLOCK, clear),
             put(self.state, 1, value=0),
             in_blocks(self.inputs[1].shape[2], _BLOCK, self._some, self._step),
             loop("j", room, behind),
         )
+
+    @property
+    def _blocks(self) -> AnyExtent:
+        """Blocks of kept boxes at the sizes of this call."""
+        return -(-self.output.shape[2] // _BLOCK)
 
     def _is_open(self, t: Expr) -> Expr:
         """Whether there is a candidate number *t*, and more may be kept."""
@@ -170,11 +175,10 @@ class _Selection:
         return when(self._is_open(t), let("box", self.items.place(0, t), self._candidate))
 
     def _candidate(self, place: Expr) -> Stmt:
-        blocks = self.kept.shape[1] // _BLOCK
         return seq(
             *_box(self.inputs[0], self.own, self.b, place, self.is_centred),
             put(self.state, 2, value=0),
-            loop("block", blocks, self._against),
+            loop("block", self._blocks, self._against),
             when(at(self.state, 2).equal(0), self._keep(place)),
         )
 
