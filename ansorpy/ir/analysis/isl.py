@@ -380,5 +380,7 @@ def _anonymous(dims: int, sizes: Sequence[Dim] = ()) -> isl.Space:
 
     space = islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, len(sizes), dims)
     for n, dim in enumerate(sizes):
-        space = space.set_dim_name(islpy.dim_type.param, n, dim.name)
+        # isl takes no name that could be a number, such as that of an exporter's tensor.
+        name = f"_{dim.name}" if dim.name[:1].isdigit() else dim.name
+        space = space.set_dim_name(islpy.dim_type.param, n, name)
     return space

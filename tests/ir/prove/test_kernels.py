@@ -152,6 +152,10 @@ def waited_in_a_loop(low: int) -> Program:
     return program(grid, [IN, sized], [row])
 
 
+def test_a_size_may_have_the_name_of_a_number() -> None:
+    assert prove(rows_of_blocks(dim("310.count", 0, 1 << 20), SYNC)).verdict is Verdict.PROVED
+
+
 def test_a_loop_over_a_size_may_have_no_iteration() -> None:
     assert prove(waited_in_a_loop(1)).verdict is Verdict.PROVED
     found = prove(waited_in_a_loop(0)).refuted
