@@ -6,7 +6,7 @@
 # make wheel-test  the wheel, installed into an empty environment of every Python at hand
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
-# make gallery executes the notebooks of docs/gallery again
+# make gallery  executes the notebooks of docs/gallery again
 # make screenshots  the pictures of the report in docs/; needs chromium
 
 PYTHON ?= python3

@@ -153,7 +153,11 @@ def _affordable(dag: ComputeDAG, sizes: Sizes) -> Sizes:
     main, kept = dag.main_dim, dict(sizes)
     while not _is_affordable(dag, kept):
         halves = {dim: _prime(dim, _near(dim, fixed(kept[dim]) / 2)) for dim in kept}
-        lower = [dim for dim, half in halves.items() if half < fixed(kept[dim])]
+        lower = [
+            dim
+            for dim, half in halves.items()
+            if half < fixed(kept[dim]) and _with_elements(dag, [{**kept, dim: half}])
+        ]
         if not lower:
             break
         others = [dim for dim in lower if dim is not main] or lower
@@ -206,13 +210,10 @@ def sizes_for(dims: Sequence[Dim], ranges: Ranges | None = None) -> list[Sizes]:
     """
     columns = [_column(dim, (ranges or {}).get(dim)) for dim in dims]
     count = max(map(len, columns))
-    found: list[Sizes] = []
-    for n in range(count):
-        picked = (column[(n + 1) * len(column) // count - 1] for column in columns)
-        sizes = dict(zip(dims, picked, strict=True))
-        if sizes not in found:
-            found.append(sizes)
-    return found
+    rows = (
+        [column[(n + 1) * len(column) // count - 1] for column in columns] for n in range(count)
+    )
+    return _distinct(dict(zip(dims, picked, strict=True)) for picked in rows)
 
 
 def _column(dim: Dim, known: SizeRange | None) -> list[int]:

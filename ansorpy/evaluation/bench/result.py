@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,12 +23,12 @@ _MARKS = "*+xo"
 """Of the engines in a plot; more than these are not drawn."""
 
 
-class _Shown:
+class _Shown(ABC):
     """What is printed of a result, as text and in a notebook."""
 
+    @abstractmethod
     def parts(self) -> list[Table | str]:
         """The tables and lines to print, in order."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return "\n".join(p.text() if isinstance(p, Table) else p for p in self.parts())

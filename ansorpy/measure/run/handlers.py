@@ -290,9 +290,10 @@ def _at_points(
     scale = max(own, least)
     if may_flip(dag, op):
         picked = without_flips(picked, want.astype(got.dtype), allowed, least)
-        # Where a value is a whole number but for its rounding, float64 may find the one below it.
-        narrow = evaluate_points(dag, dict(inputs), op, points, wide=False)
-        want = np.where(np.abs(picked - narrow) <= allowed * scale, narrow, want)
+        off = ~np.isclose(picked, want, rtol=0.0, atol=allowed * scale, equal_nan=True)
+        if off.any():
+            # Where a value is a whole number but for its rounding, float64 may find the one below.
+            want[off] = evaluate_points(dag, dict(inputs), op, points[off], wide=False)
     found = compare(op.name, picked, want, math.inf)
     if not found.ok:
         return found
