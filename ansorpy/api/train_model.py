@@ -11,13 +11,13 @@ import numpy as np
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
+from ansorpy.cost.programs import Programs
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import TaskRow
-from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.task_search import training_seconds
 from ansorpy.target import Target, family_of
 
@@ -114,7 +114,7 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
         if state.definition.dims:
             continue
         seconds = np.array([training_seconds(record.result)])
-        database.samples.put([record.id], model.samples(task, build_nest(state, {}), seconds))
+        database.samples.put([record.id], model.samples(task, Programs.of(state), seconds))
 
 
 def _task(database: Database, row: TaskRow, target: Target) -> Task:

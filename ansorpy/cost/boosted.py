@@ -13,11 +13,11 @@ from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.dataset import Dataset
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
+from ansorpy.cost.programs import Programs
 from ansorpy.cost.ranking import pack_ranking
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
-from ansorpy.schedule.tables.nest import Nest
 
 if TYPE_CHECKING:
     from lightgbm import Booster
@@ -138,21 +138,21 @@ class BoostedTrees:
         self._trained_on = 0
         self._own: set[str] = set()
 
-    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
+    def predict(self, task: Task, programs: Programs) -> Floats:
         """Programs per second: the prior's estimate times the trees' correction.
 
         Only the order within a task is learned, so a task's absolute level may be off.
         """
-        [score] = self.predict_all(task, [(nest, rows)])
+        [score] = self.predict_all(task, [programs])
         return score
 
-    def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
+    def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
         """The scores of :meth:`predict` for several sketches, with a single call of the trees."""
-        programs = [view_nest(nest, rows) for nest, rows in tables]
-        scores = [1.0 / self.prior.seconds(task, views) for views in programs]
-        if self._booster is None or not programs:
+        nests = [view_nest(programs.nest, len(programs)) for programs in tables]
+        scores = [1.0 / self.prior.seconds(task, views) for views in nests]
+        if self._booster is None or not nests:
             return scores
-        totals = self._corrections(programs)
+        totals = self._corrections(nests)
         return [score * self._factor(total) for score, total in zip(scores, totals, strict=True)]
 
     def score(self, features: Sequence[Floats], prior_s: Floats) -> Floats:
@@ -170,13 +170,13 @@ class BoostedTrees:
         factor: Floats = np.exp(total * (self.options.trust / PRIOR_WEIGHT))
         return factor
 
-    def _corrections(self, programs: Sequence[Sequence[LeafView]]) -> list[Floats]:
-        """The trees' sum over each program's statements, one row per candidate."""
-        views = [view for statements in programs for view in statements]
-        features = np.concatenate([extract_all(statements) for statements in programs])
+    def _corrections(self, nests: Sequence[Sequence[LeafView]]) -> list[Floats]:
+        """The trees' sum over each program's statements, one row per program."""
+        views = [view for statements in nests for view in statements]
+        features = np.concatenate([extract_all(statements) for statements in nests])
         parts = iter(_cut(self._trees(features), views))
         totals = []
-        for statements in programs:
+        for statements in nests:
             total: Floats = np.zeros(1)
             for view in statements:
                 total = total + view.spread(next(parts))
@@ -189,9 +189,9 @@ class BoostedTrees:
         found: Floats = np.asarray(self._booster.predict(features, num_threads=default_threads()))
         return found
 
-    def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
-        """Remember measured candidates of *task*, one per row of *nest*; inf means failed."""
-        samples = self.samples(task, nest, seconds)
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
+        """Remember measured programs of *task*; infinite seconds mean that one failed."""
+        samples = self.samples(task, programs, seconds)
         self.take(task.key, samples)
         return samples
 
@@ -200,9 +200,9 @@ class BoostedTrees:
         self.recall({task_key: samples})
         self._own.add(task_key)
 
-    def samples(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
-        """The training samples of these candidates."""
-        views = view_nest(nest, len(seconds))
+    def samples(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
+        """The training samples of these programs."""
+        views = view_nest(programs.nest, len(programs))
         parts = zip(views, _cut(extract_all(views), views), strict=True)
         features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
         return Samples(SAMPLE_VERSION, features, self.prior.seconds(task, views), seconds)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, predictions
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Unmade
@@ -152,13 +153,10 @@ def score(task: Task, model: CostModel, sketch: PlacedSketch, table: Table) -> S
 def score_all(
     task: Task, model: CostModel, tables: Sequence[tuple[PlacedSketch, Table]]
 ) -> list[Scored]:
-    """Score tables of several placed sketches with a single query of the model.
-
-    This is the only place where populations become loop nests.
-    """
-    nests = [(s.space.nest(table), len(table)) for s, table in tables if len(table)]
+    """Score tables of several placed sketches with a single query of the model."""
+    programs = [Programs(sketch.space, table) for sketch, table in tables if len(table)]
     with profiled(Activity.MODEL):
-        scores = iter(predictions(model, task, nests))
+        scores = iter(predictions(model, task, programs))
     return [Scored(s, t, next(scores) if len(t) else np.zeros(0)) for s, t in tables]
 
 

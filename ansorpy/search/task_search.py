@@ -12,6 +12,7 @@ import numpy as np
 from ansorpy.cost.analytic.hardware import hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
@@ -19,7 +20,6 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import History
 from ansorpy.search.population import Candidate, SketchSource
@@ -231,7 +231,7 @@ class TaskSearch:
         if not may_win and self.history.best_s is not None:
             return False
         default = State.initial(self.task.dag)
-        [speed] = AnalyticModel().predict(self.task, build_nest(default, {}), 1)
+        [speed] = AnalyticModel().predict(self.task, Programs.of(default))
         best_s = self.history.best_s
         if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
             return False
@@ -244,8 +244,9 @@ class TaskSearch:
 
     def _learn_default(self, result: MeasureResult, trial: int | None) -> None:
         """Train the model on the default schedule; the sample is stored with its *trial*."""
-        nest = build_nest(State.initial(self.task.dag), {})
-        samples = self.context.model.learn(self.task, nest, np.array([training_seconds(result)]))
+        default = Programs.of(State.initial(self.task.dag))
+        seconds = np.array([training_seconds(result)])
+        samples = self.context.model.learn(self.task, default, seconds)
         if samples is not None:
             self.trials.keep_samples([trial], samples)
 
@@ -265,11 +266,9 @@ class TaskSearch:
         self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
     ) -> None:
         """Train the model on candidates of one placed sketch; store samples with their *trials*."""
-        space = group[0][0].sketch.space
-        table = np.array([c.row for c, _ in group])
-        nest = space.nest(table)
+        programs = Programs(group[0][0].sketch.space, np.array([c.row for c, _ in group]))
         seconds = np.array([training_seconds(result) for _, result in group])
-        samples = self.context.model.learn(self.task, nest, seconds)
+        samples = self.context.model.learn(self.task, programs, seconds)
         if samples is not None:
             self.trials.keep_samples(trials, samples)
 

@@ -16,6 +16,7 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.programs import Programs
 from ansorpy.deadline import left_s
 from ansorpy.errors import NoValidProgram
 from ansorpy.graph.alternatives import Alternative, Alternatives
@@ -30,7 +31,6 @@ from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, Profiler
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import History
 from ansorpy.search.population import sample_valid, score
@@ -566,7 +566,7 @@ def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     sampled = [
         score(task, model, s, sample_valid(s, 300, rng)).scores.max() for s in source.draw(3, rng)
     ]
-    [best] = model.predict(task, build_nest(states[0], {}), 1)
+    [best] = model.predict(task, Programs.of(states[0]))
     assert best >= max(sampled)
 
 
