@@ -11,6 +11,8 @@ MODELS: Registry[CostModel] = Registry(
     "cost model",
     {
         "boosted": "ansorpy.cost.boosted:BoostedTrees",
+        "rf": "ansorpy.cost.forest:RandomForest",
+        "family": "ansorpy.cost.family:FamilyModel",
         "analytic": "ansorpy.cost.analytic.model:AnalyticModel",
         "random": "ansorpy.cost.random:RandomModel",
     },
