@@ -14,6 +14,7 @@ MODELS: Registry[CostModel] = Registry(
         "rf": "ansorpy.cost.forest:RandomForest",
         "family": "ansorpy.cost.family:FamilyModel",
         "analytic": "ansorpy.cost.analytic.model:AnalyticModel",
+        "static_linear": "ansorpy.cost.static_linear:StaticLinear",
         "random": "ansorpy.cost.random:RandomModel",
     },
 )

@@ -111,11 +111,11 @@ def test_selectors_that_need_uncertainty_say_so(
     selector: ExpectedImprovement | EpsilonGreedy,
 ) -> None:
     offered = pool(4, 4)
-    plain = [
+    best, random = (
         tuple(replace(c, deviation=None) for c in part) for part in (offered.best, offered.random)
-    ]
+    )
     with pytest.raises(UsageError, match="needs a cost model that knows the uncertainty") as error:
-        selector.pick(Pool(*plain), 3, np.random.default_rng(0))
+        selector.pick(Pool(best, random), 3, np.random.default_rng(0))
     assert "--cost-model rf" in str(error.value.hint)
 
 
