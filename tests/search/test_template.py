@@ -50,7 +50,7 @@ def searched(
     """Seconds of the programs in the order of their trials, until one takes *goal_s*."""
     task, runner, seconds = matmul(n, n, n), FormulaRunner(), list[float]()
     options = SearchOptions(strategy, transfer=NoTransfer(), seed=seed)
-    model = BoostedTrees(BoostedOptions(8))
+    model = BoostedTrees(BoostedOptions(40))
     listener = seconds.append
     search = TaskSearch(
         task, product(n), model, MeasuredTrials(runner, Database()), options,
@@ -79,7 +79,7 @@ def test_annealing_under_the_model_finds_the_best_before_random_drawing() -> Non
     best = min(searched(512, Grid, 50))
     needed = [
         np.median([trials_to(best, strategy, seed) for seed in range(5)])
-        for strategy in (lambda: Annealing(chains=32, steps=4), RandomSearch)
+        for strategy in (lambda: Annealing(chains=64, steps=6), RandomSearch)
     ]
     assert needed[0] < needed[1]
 
