@@ -16,7 +16,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.placed_sketch import Pair, PlacedSketch
+from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.decisions import nearest
 from ansorpy.schedule.space import Space, Table
@@ -77,6 +77,11 @@ class GridSource:
         )  # fmt: skip
         self.definitions = (Definition(name, state.definition),)
         self.pairs = (Pair(name, header.sketch),)
+
+    def begin(self, number: int) -> PartialSketch:
+        """The grid's sketch, which has no other placement."""
+        sketch = self.sketch
+        return PartialSketch.begin(number, sketch.placed, sketch.target, (), sketch.make)
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
