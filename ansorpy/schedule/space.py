@@ -32,7 +32,7 @@ Domains: TypeAlias = tuple[Table, ...]
 """The rows that each decision may still take."""
 
 _REDRAWS = 16
-"""How often a decision is drawn for a row before the attempt is given up."""
+"""How often a decision is drawn for a row in an attempt."""
 
 _ATTEMPTS = 4
 
@@ -130,6 +130,8 @@ class Space:
         """
         done = [np.zeros((0, len(self.columns)), dtype=np.int64)]
         for _ in range(_ATTEMPTS):
+            if not len(choices[0]):
+                break
             table, left = self._completed(choices, rng)
             done.append(table)
             choices = [part[left] for part in choices]
@@ -140,23 +142,21 @@ class Space:
     ) -> tuple[Table, npt.NDArray[np.intp]]:
         """Rows completed in one attempt, and the numbers of the rows that were not.
 
-        Decisions are drawn in random order, and redrawn where bounds show that the rest of the row
-        cannot be valid.
+        Decisions are drawn in random order, each a few times; the first draw counts after which, by
+        the bounds, the rest of the row can be valid.
         """
         low = np.concatenate([part.min(axis=1) for part in choices], axis=1)
         high = np.concatenate([part.max(axis=1) for part in choices], axis=1)
         slices, lost = list(self.slices.values()), np.zeros(len(low), dtype=np.bool_)
         for number in rng.permutation(len(slices)):
             part, at = choices[number], slices[number]
-            left = np.flatnonzero(~lost)
-            for _ in range(_REDRAWS):
-                drawn = part[left, rng.integers(part.shape[1], size=len(left))]
-                lows, highs = low[left].copy(), high[left].copy()
-                lows[:, at] = highs[:, at] = drawn
-                fits = self.possible(lows, highs)
-                low[left[fits]], high[left[fits]] = lows[fits], highs[fits]
-                left = left[~fits]
-            lost[left] = True
+            drawn = rng.integers(part.shape[1], size=(len(low), _REDRAWS))
+            values = np.take_along_axis(part, drawn[:, :, None], axis=1)
+            lows, highs = (np.repeat(end, _REDRAWS, axis=0) for end in (low, high))
+            lows[:, at] = highs[:, at] = values.reshape(len(lows), -1)
+            fits = self.possible(lows, highs).reshape(drawn.shape)
+            low[:, at] = high[:, at] = values[np.arange(len(low)), fits.argmax(axis=1)]
+            lost |= ~fits.any(axis=1)
         return low[~lost], np.flatnonzero(lost)
 
     def rows(self, start: int, n: int) -> Table:

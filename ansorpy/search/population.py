@@ -27,6 +27,7 @@ __all__ = [
     "Rebuilding",
     "Scored",
     "SketchSource",
+    "roulette",
     "sample_valid",
     "score",
     "score_all",
@@ -201,3 +202,13 @@ def top(
             if kept == n:
                 break
     return sorted(shortlist.values(), key=lambda c: -c.score)[:n]
+
+
+def roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """*n* row numbers, drawn in proportion to *weight*, uniformly when all weights are 0."""
+    cumulated = np.cumsum(weight)
+    if cumulated[-1] <= 0:
+        return rng.integers(len(weight), size=n).astype(np.intp)
+    drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
+    rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
+    return rows

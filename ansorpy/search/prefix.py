@@ -43,6 +43,17 @@ class Prefix(ABC):
     def sample(self, n: int, rng: np.random.Generator) -> tuple[PlacedSketch, Table]:
         """At most *n* valid random programs that begin so, all of one placed sketch."""
 
+    def explore(
+        self, n: int, rng: np.random.Generator
+    ) -> Sequence[tuple[Prefix, PlacedSketch, Table]]:
+        """About *n* random programs that begin so, grouped by the option that they take.
+
+        Options that no program took are left out.  A whole program is its own only option.
+        """
+        each = -(-n // max(len(self.options), 1))
+        drawn = [(option, *option.sample(each, rng)) for option in self.options]
+        return [group for group in drawn if len(group[2])]
+
     @property
     def candidate(self) -> Candidate | None:
         """The program, if this is a whole one."""
@@ -128,6 +139,16 @@ class _Columns(Prefix):
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[PlacedSketch, Table]:
         return self.sketch, sample_valid(self.sketch, n, rng, self.domains)
+
+    def explore(
+        self, n: int, rng: np.random.Generator
+    ) -> Sequence[tuple[Prefix, PlacedSketch, Table]]:
+        sketch, table = self.sample(n, rng)
+        if not self.options:
+            return [(self, sketch, table[:1])]
+        column = sketch.columns.index(self.options[0].decided[-1][0])
+        taken = [(option, table[:, column] == option.decided[-1][1]) for option in self.options]
+        return [(option, sketch, table[rows]) for option, rows in taken if rows.any()]
 
     @property
     def candidate(self) -> Candidate | None:

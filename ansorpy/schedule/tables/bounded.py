@@ -20,9 +20,11 @@ Bounded: TypeAlias = tuple[Any, Any]
 
 
 def bounded(op: SizeOp, a: Bounded, b: Bounded) -> Bounded:
-    """Bounds of ``x op y`` for all *x* within *a* and *y* within *b*."""
-    with np.errstate(invalid="ignore"):  # infinity times 0, which bounds of products leave out
-        return _BOUNDS[op](a, b)
+    """Bounds of ``x op y`` for all *x* within *a* and *y* within *b*.
+
+    Infinity times 0 is left out of the bounds of products; numpy may warn of it.
+    """
+    return _BOUNDS[op](a, b)
 
 
 def _product(a: Bounded, b: Bounded) -> Bounded:

@@ -146,11 +146,12 @@ class Tape:
     def bounds(self, low: Ints, high: Ints) -> dict[Formula, Bounded]:
         """Bounds of the formulas for tables with columns from ``low[row]`` to ``high[row]``."""
         values: list[Any] = [(low[:, at] * 1.0, high[:, at] * 1.0) for at in self.inputs]
-        for step in self.steps:
-            if isinstance(step, int):
-                values.append((float(step), float(step)))
-            else:
-                values.append(bounded(step.op, values[step.a], values[step.b]))
+        with np.errstate(invalid="ignore"):
+            for step in self.steps:
+                if isinstance(step, int):
+                    values.append((float(step), float(step)))
+                else:
+                    values.append(bounded(step.op, values[step.a], values[step.b]))
         return {formula: values[at] for formula, at in self.places.items()}
 
 

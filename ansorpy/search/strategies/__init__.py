@@ -16,6 +16,10 @@ STRATEGIES: Registry[Strategy] = Registry(
         "annealing": "ansorpy.search.strategies.annealing:Annealing",
         "sampling": "ansorpy.search.strategies.sampling:Sampling",
         "random": "ansorpy.search.strategies.random:RandomSearch",
+        "heron": "ansorpy.search.strategies.heron:Heron",
+        "beam": "ansorpy.search.strategies.beam:Beam",
+        "value_greedy": "ansorpy.search.strategies.beam:value_greedy",
+        "protuner": "ansorpy.search.strategies.protuner:ProTuner",
         "grid": "ansorpy.search.strategies.grid:Grid",
     },
 )
