@@ -25,18 +25,19 @@ __all__ = ["Harl", "HarlPolicy"]
 class HarlPolicy(PpoOptions):
     """HARL's hyper-parameters of the policy; sizes of layers and temperature are ours."""
 
-    trunk: tuple[int, ...] = (64, 64)
+    trunk: tuple[int, ...] = (32, 32)
     head: tuple[int, ...] = ()
-    critic: tuple[int, ...] = (64, 64)
+    critic: tuple[int, ...] = (32, 32)
     temperature: float = 1.0
     actor_rate: float = 3e-4
     critic_rate: float = 1e-3
     entropy: float = 0.01
+    epochs: int = 1
 
 
 @dataclass
 class Harl(PolicyWalk):
-    """A bandit picks the sketch of each round; an actor-critic changes its programs, track by track.
+    """A bandit picks a sketch each round; an actor-critic changes its programs on many tracks.
 
     A round walks in spaces of one (definition, sketch) pair, which a sliding-window bandit picks;
     its reward is the best speed that the round measured, as a share of the best so far.  In each
@@ -53,8 +54,8 @@ class Harl(PolicyWalk):
     once.  A policy sees decisions, but not features of the program.
     """
 
-    sketches: int = 4
-    renewed: int = 2
+    sketches: int = 2
+    renewed: int = 1
     least: int = 64
     dropped: float = 0.5
     window: int = 256

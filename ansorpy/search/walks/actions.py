@@ -52,11 +52,15 @@ class Actions:
 
     def apply(self, numbers: Table, choices: Table) -> Table:
         """*numbers* after ``choices[row, head]``; constraints are not checked."""
-        moved, rows = numbers.copy(), np.arange(len(numbers))
-        for head, chosen in zip(self.heads, choices.T, strict=True):
-            move = head[chosen]
-            decision = self.decision[move]
-            moved[rows, decision] = self.table[self.start[move] + moved[rows, decision]]
+        for head, chosen in enumerate(choices.T):
+            numbers = self.step(numbers, head, chosen)
+        return numbers
+
+    def step(self, numbers: Table, head: int, chosen: Table) -> Table:
+        """*numbers* after the choice of one head in each row."""
+        moved, rows, move = numbers.copy(), np.arange(len(numbers)), self.heads[head, chosen]
+        decision = self.decision[move]
+        moved[rows, decision] = self.table[self.start[move] + numbers[rows, decision]]
         return moved
 
     def staying(self, choices: Table, share: float) -> Masks:

@@ -90,8 +90,9 @@ class Ppo:
     def act(self, states: Floats, legal: Masks, rng: np.random.Generator) -> tuple[Table, Floats]:
         """``choices[row, head]``, drawn by the policy, and the logarithm of their probability."""
         logs = self._logs(states, legal)[-1]
-        noise = rng.gumbel(size=logs.shape)
-        choices = np.where(legal, logs + noise, -np.inf).argmax(axis=2)
+        below = np.exp(logs).cumsum(axis=2)
+        drawn = rng.random((*logs.shape[:2], 1)) * below[:, :, -1:]
+        choices = (below > drawn).argmax(axis=2)
         return choices, _chosen(logs, choices)
 
     def values(self, states: Floats) -> Floats:

@@ -81,8 +81,8 @@ class PolicyWalk(ABC):
         policy: Hyper-parameters of the policies.
     """
 
-    sketches: int = 8
-    renewed: int = 3
+    sketches: int = 4
+    renewed: int = 2
     chains: int = 256
     steps: int = 20
     settled: float | None = None
@@ -103,7 +103,7 @@ class PolicyWalk(ABC):
     def ask(self, context: Context, n: int) -> Pool:
         return self._round(context, n, None)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:  # noqa: B027
         """Do nothing: results affect the walk only through the model."""
 
     def _round(self, context: Context, n: int, pairs: Collection[Pair] | None) -> Pool:
@@ -163,9 +163,7 @@ class PolicyWalk(ABC):
         for key in ranked[max(self.sketches - self.renewed, 1) :]:
             del self._walks[key]
 
-    def _steps(
-        self, walks: Sequence[Walk], context: Context
-    ) -> tuple[list[Trail], list[Scored]]:
+    def _steps(self, walks: Sequence[Walk], context: Context) -> tuple[list[Trail], list[Scored]]:
         """``steps`` steps of all chains: the trail of each walk, and everything visited."""
         notes: list[list[_Step]] = [[] for _ in walks]
         visited: list[Scored] = []
