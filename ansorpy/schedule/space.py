@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import Decision, steps_from
+from ansorpy.schedule.decisions import Decision, moves
+from ansorpy.schedule.row_numbers import RowNumbers
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.tables.formulas import Formula, Formulas, Tape, symbols_of
@@ -71,9 +72,9 @@ class Space:
         return starts
 
     @cached_property
-    def _allowed(self) -> tuple[frozenset[tuple[int, ...]], ...]:
-        """The rows of each decision's domain."""
-        return tuple(frozenset(map(tuple, d.domain.rows.tolist())) for d in self.decisions)
+    def _row_numbers(self) -> tuple[RowNumbers, ...]:
+        """The rows of each decision's domain, by number."""
+        return tuple(RowNumbers(d.domain.rows) for d in self.decisions)
 
     @property
     def size(self) -> int:
@@ -85,8 +86,22 @@ class Space:
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """*n* rows, with each decision uniform over its domain; constraints are not applied."""
-        parts = [d.domain.rows[rng.integers(len(d.domain.rows), size=n)] for d in self.decisions]
-        return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0), dtype=np.int64)
+        numbers = [rng.integers(len(d.domain.rows), size=n) for d in self.decisions]
+        return self.decode(np.array(numbers, dtype=np.int64).reshape(-1, n).T)
+
+    def encode(self, table: Table) -> Table:
+        """``numbers[row, decision]``: which row of its domain each decision has; -1 for none."""
+        numbers = np.zeros((len(table), len(self.decisions)), dtype=np.int64)
+        for k, decision in enumerate(self.decisions):
+            numbers[:, k] = self._row_numbers[k].of(table[:, self.slices[decision.name]])
+        return numbers
+
+    def decode(self, numbers: Table) -> Table:
+        """The table whose decisions have the rows of their domains with these *numbers*."""
+        table = np.zeros((len(numbers), len(self.columns)), dtype=np.int64)
+        for k, decision in enumerate(self.decisions):
+            table[:, self.slices[decision.name]] = decision.domain.rows[numbers[:, k]]
+        return table
 
     @property
     def domains(self) -> Domains:
@@ -165,25 +180,25 @@ class Space:
         The last decision changes fastest; constraints are not applied.
         """
         number, carry = start, np.arange(max(min(n, self.size - start), 0))
-        table = np.zeros((len(carry), len(self.columns)), dtype=np.int64)
-        for decision in reversed(self.decisions):
-            domain = decision.domain.rows
-            number, digit = divmod(number, len(domain))
-            carry, digits = np.divmod(digit + carry, len(domain))
-            table[:, self.slices[decision.name]] = domain[digits]
-        return table
+        numbers = np.zeros((len(carry), len(self.decisions)), dtype=np.int64)
+        for k, decision in reversed(list(enumerate(self.decisions))):
+            number, digit = divmod(number, len(decision.domain.rows))
+            carry, numbers[:, k] = np.divmod(digit + carry, len(decision.domain.rows))
+        return self.decode(numbers)
 
     def neighbours(self, row: Table, decision: str, radius: int = 1) -> Table:
         """The rows *radius* steps from *row* along one decision; constraints are not applied.
 
-        A step changes one column to the next value in the domain, or moves a factor from one column
-        of the decision to another, keeping their product.
+        :func:`~ansorpy.schedule.decisions.moves` says what a step is.
         """
-        at = self.slices[decision]
-        [domain] = [d.domain for d in self.decisions if d.name == decision]
-        parts = steps_from(domain.rows, row[at], radius)
-        table = np.tile(row, (len(parts), 1))
-        table[:, at] = parts
+        [k] = [k for k, d in enumerate(self.decisions) if d.name == decision]
+        step, at = moves(self.decisions[k].domain), self.slices[decision]
+        here = np.repeat(self._row_numbers[k].of(row[None, at]), len(step))
+        for _ in range(radius):
+            before, here = here, step[np.arange(len(step)), here]
+        reached = here[here != before]
+        table = np.tile(row, (len(reached), 1))
+        table[:, at] = self.decisions[k].domain.rows[reached]
         return table
 
     def tokens(self, row: Table) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -252,11 +267,7 @@ class Space:
 
     def within(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose decisions all lie in their domains; ignores constraints."""
-        mask = np.ones(len(table), dtype=np.bool_)
-        for decision, allowed in zip(self.decisions, self._allowed, strict=True):
-            part = table[:, self.slices[decision.name]]
-            mask &= np.array([tuple(row) in allowed for row in part.tolist()], dtype=np.bool_)
-        return mask
+        return np.asarray((self.encode(table) >= 0).all(axis=1), dtype=np.bool_)
 
     def resolve(self, row: Sequence[int] | Table) -> State:
         """The program of one row."""
