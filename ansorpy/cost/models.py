@@ -13,5 +13,11 @@ MODELS: Registry[CostModel] = Registry(
         "boosted": "ansorpy.cost.boosted:BoostedTrees",
         "analytic": "ansorpy.cost.analytic.model:AnalyticModel",
         "random": "ansorpy.cost.random:RandomModel",
+        "tenset": "ansorpy.cost.neural.tenset:TenSet",
+        "tlp": "ansorpy.cost.neural.tlp:TLP",
+        "mtl_tlp": "ansorpy.cost.neural.mtl_tlp:MultiTaskTLP",
+        "pruner": "ansorpy.cost.neural.pruner:Pruner",
+        "tiramisu": "ansorpy.cost.neural.tiramisu:Tiramisu",
+        "halide": "ansorpy.cost.neural.halide:Halide",
     },
 )

@@ -12,7 +12,10 @@ from ansorpy.ir.task import Task
 from ansorpy.registry import Registry
 from ansorpy.target import Target
 
-__all__ = ["HARDWARE", "HardwareModel", "hardware_of"]
+__all__ = ["CAUSES", "HARDWARE", "HardwareModel", "hardware_of"]
+
+CAUSES = 7
+"""At most so many things take time, on any hardware."""
 
 
 class HardwareModel(Protocol):
@@ -24,6 +27,12 @@ class HardwareModel(Protocol):
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate."""
+
+    def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """The seconds that each cause would take alone, ``[candidates, statements, CAUSES]``.
+
+        Unused columns are 0.
+        """
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""
