@@ -16,7 +16,7 @@ from ansorpy.cost.nest_view import Floats, view_nest
 from ansorpy.cost.neural.blocks import dense
 from ansorpy.cost.neural.losses import Loss
 from ansorpy.cost.neural.network import NetworkModel
-from ansorpy.cost.neural.training import Batch
+from ansorpy.cost.neural.training import Batch, Fitting
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 
@@ -45,6 +45,7 @@ class Halide(NetworkModel):
     """
 
     loss: Loss = "relative"
+    fitting: Fitting = Fitting(examples=8192)
     hidden: int = 32
 
     @property
@@ -94,5 +95,5 @@ class Halide(NetworkModel):
         program = statements.sum(1, keepdim=True).expand_as(statements)
         both = net["both"](torch.cat([statements, program], -1))
         coefficients = net["coefficients"](both).exp()
-        terms = batch.rows[..., _CAUSES] * net.maxima[_CAUSES]
+        terms = batch.raw[..., _CAUSES]
         return -(coefficients * terms).sum((1, 2)).clamp(min=1e-6).log()

@@ -17,7 +17,7 @@ from ansorpy.cost.dataset import Dataset, TaskSamples
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.cost.neural.losses import LOSSES, Loss
-from ansorpy.cost.neural.teacher import Teacher, put_weights, weights_of
+from ansorpy.cost.neural.teacher import Teacher, Weight, put_weights, weights_of
 from ansorpy.cost.neural.training import Batch, Examples, Fitting, batch_of, train
 from ansorpy.cost.programs import Programs
 from ansorpy.errors import ForeignFile
@@ -31,6 +31,9 @@ __all__ = ["NetworkModel"]
 
 _AT_ONCE = 1024
 """Programs that are scored together."""
+
+_NARROWEST = 0.25
+"""The least unit of a column: one that hardly changes may change for other tasks."""
 
 _FARTHEST = 300.0
 """The largest logarithm of a score; its exponential is still a number."""
@@ -88,7 +91,7 @@ class NetworkModel(ABC):
 
     @abstractmethod
     def forward(self, net: nn.ModuleDict, batch: Batch) -> Tensor:
-        """The output for each program, whose columns are divided by their maxima."""
+        """The output for each program."""
 
     def untrained(self, task: Task, programs: Programs) -> Floats:
         """The scores before training; any order is as good as another."""
@@ -153,17 +156,17 @@ class NetworkModel(ABC):
 
     # Weights
 
-    def weights(self) -> dict[str, npt.NDArray[np.float32]]:
+    def weights(self) -> dict[str, Weight]:
         """All weights by name; none before training."""
         return {} if self._net is None else weights_of(self._net)
 
-    def start_from(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
+    def start_from(self, weights: Mapping[str, Weight]) -> None:
         """Continue from these :meth:`weights` of a network with the same layers.
 
         Raises:
             ForeignFile: They are of other layers.
         """
-        net = self._made(np.ones(self.width, dtype=np.float32))
+        net = self._made(*np.ones((2, self.width), dtype=np.float32))
         own = {name: array.shape for name, array in weights_of(net).items()}
         given = {name: array.shape for name, array in weights.items()}
         if own != given:
@@ -189,7 +192,7 @@ class NetworkModel(ABC):
             rng = np.random.default_rng(seed)
             some = rng.permutation(len(examples))[:_AT_ONCE]
             if self._net is None:
-                self._net = self._made(_maxima(examples.features))
+                self._net = self._made(*_units(examples.features))
                 self._fit_line(examples, some)
             if self.teacher is not None:
                 self.teacher.before(self._net)
@@ -199,12 +202,13 @@ class NetworkModel(ABC):
             if self.teacher is not None:
                 self.teacher.after(self._net)
 
-    def _made(self, maxima: npt.NDArray[np.float32]) -> nn.Module:
-        """A network with random weights for columns of these *maxima*."""
+    def _made(self, centre: Weight, spread: Weight) -> nn.Module:
+        """A network with random weights for columns of this mean and standard deviation."""
         import torch
 
         net = self.layers()
-        net.register_buffer("maxima", torch.from_numpy(maxima))
+        net.register_buffer("centre", torch.from_numpy(centre))
+        net.register_buffer("spread", torch.from_numpy(spread))
         net.register_buffer("line", torch.tensor([1.0, 0.0]))
         return net
 
@@ -227,27 +231,23 @@ class NetworkModel(ABC):
         self._net.line.copy_(torch.tensor([slope, height]))
 
     def _outputs(self, features: Sequence[Floats], heads: npt.NDArray[np.int64]) -> Floats:
-        found: Floats = self._output(batch_of(features, heads)).numpy().astype(np.float64)
-        return found
-
-    def _output(self, batch: Batch) -> Tensor:
         net = self._net
         assert net is not None
-        return self.forward(net, Batch(batch.rows / net.maxima, batch.real, batch.heads))
+        found: Floats = self.forward(net, batch_of(features, heads, net)).numpy().astype(np.float64)
+        return found
 
     def _loss(self, batch: Batch, labels: Tensor) -> Tensor:
         """The sum of the heads' losses, each of the programs that concern it."""
-        outputs = self._output(batch)
-        if self.loss == "relative" and self._net is not None:
+        assert self._net is not None
+        outputs = self.forward(self._net, batch)
+        if self.loss == "relative":
             outputs = outputs + self._net.line[1]
         loss = LOSSES[self.loss]
         own = [batch.heads == head for head in batch.heads.unique()]
         return sum((loss(outputs[mine], labels[mine]) for mine in own), outputs.new_zeros(()))
 
 
-def _maxima(features: Sequence[Floats]) -> npt.NDArray[np.float32]:
-    """The largest absolute value of each column, at least 1."""
-    largest = np.ones(features[0].shape[1], dtype=np.float32)
-    for part in features:
-        np.maximum(largest, np.abs(part).max(axis=0), out=largest)
-    return largest
+def _units(features: Sequence[Floats]) -> tuple[Weight, Weight]:
+    """Mean and standard deviation of each column, at least :data:`_NARROWEST`."""
+    rows = np.concatenate(features)
+    return rows.mean(axis=0), np.maximum(rows.std(axis=0), np.float32(_NARROWEST))

@@ -12,7 +12,7 @@ from ansorpy.cost.features.buffers import MAX_BUFFERS
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.blocks import attention, dense, residual
 from ansorpy.cost.neural.statements import StatementNetwork
-from ansorpy.cost.neural.training import Batch
+from ansorpy.cost.neural.training import Batch, Fitting
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 
@@ -48,6 +48,7 @@ class Pruner(StatementNetwork):
     where Pruner matches eight moves between a GPU's memories.
     """
 
+    fitting: Fitting = Fitting(examples=2048)
     verified: float = 0.25
     """Share of programs that the network scores; Pruner's search has it score 3,000 of 10,240."""
     hidden: int = 256
@@ -93,7 +94,8 @@ class Pruner(StatementNetwork):
         statements = (net["statement"](rows) * real[..., None]).sum(1)
         steps = [torch.cat([rows[..., moved], rows[..., _ALIKE]], -1) for moved in _MOVED]
         moves = torch.stack(steps, 2).flatten(1, 2)
-        is_move = (torch.stack([rows[..., moved] for moved in _MOVED], 2) != 0).any(-1).flatten(1)
+        raw = torch.stack([batch.raw[..., moved] for moved in _MOVED], 2)
+        is_move = (raw != 0).any(-1).flatten(1)
         moved = attention(net["attention"], net["move"](moves), is_move) * is_move[..., None]
         both = net["both"](torch.cat([statements, moved.sum(1)], -1))
         return net["out"](residual(net["program"], both))[:, 0]

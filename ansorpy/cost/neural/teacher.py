@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["Teacher", "put_weights", "weights_of"]
+__all__ = ["Teacher", "Weight", "put_weights", "weights_of"]
 
-Weights = Mapping[str, npt.NDArray[np.float32]]
+Weight: TypeAlias = npt.NDArray[np.float32]
+Weights: TypeAlias = Mapping[str, Weight]
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Teacher:
         self._trainings += 1
 
 
-def weights_of(net: nn.Module) -> dict[str, npt.NDArray[np.float32]]:
+def weights_of(net: nn.Module) -> dict[str, Weight]:
     """A copy of all weights by name."""
     return {name: tensor.numpy().copy() for name, tensor in net.state_dict().items()}
 

@@ -41,12 +41,12 @@ class Tiramisu(NetworkModel):
     loops in it and one over those of its statements.  The loss is the mean relative error.
     Paper: MLSys'21.  Source: Tiramisu's cost model.  Differs: trees are of the scheduled program,
     as schedules here are not lists of a few transformations, and statements have the features of
-    boosted trees; the time of the unscheduled program is the analytic model's, as it may take too
+    boosted trees; what is inside a loop is also added to its embedding, as nests are deep; the time of the unscheduled program is the analytic model's, as it may take too
     long to measure; widths are a third of the source's, as a search waits for the training.
     """
 
     loss: Loss = "relative"
-    fitting: Fitting = Fitting(rate=1e-3, decay=0.015, examples=2048)
+    fitting: Fitting = Fitting(decay=0.015, examples=1024)
     hidden: int = 60
     dropout: float = 0.05
     _unscheduled: dict[str, float] = field(default_factory=dict, init=False, repr=False)
@@ -75,6 +75,8 @@ class Tiramisu(NetworkModel):
 
     def labels(self, samples: TaskSamples) -> Floats:
         """The speed-up over the unscheduled program; 0 for failures."""
+        if self.loss != "relative":
+            return super().labels(samples)
         before = np.array([unscheduled_s(nodes) for nodes in samples.features])
         found: Floats = before / np.asarray(samples.seconds)
         return found
@@ -107,7 +109,7 @@ class Tiramisu(NetworkModel):
     def forward(self, net: nn.ModuleDict, batch: Batch) -> Tensor:
         """The output for each program; those with equal trees are computed together."""
         found = batch.rows.new_zeros(len(batch.rows))
-        for numbers, tree in _by_tree(batch, net.maxima.numpy()):
+        for numbers, tree in _by_tree(batch):
             rows = batch.rows[numbers]
             statements = net["statement"](rows[..., STATEMENT])
             program = self._embed(net, tree, rows, statements)
@@ -128,14 +130,14 @@ class Tiramisu(NetworkModel):
                 parts.append(net[name](torch.stack(children, 1))[1][0][0])
             else:
                 parts.append(none.expand(len(rows), -1))
-        return net["loop"](torch.cat(parts, -1))
+        return sum((*inner, *leaves), net["loop"](torch.cat(parts, -1)))
 
 
-def _by_tree(batch: Batch, maxima: Floats) -> list[tuple[Tensor, Node]]:
+def _by_tree(batch: Batch) -> list[tuple[Tensor, Node]]:
     """The numbers of the programs that have each tree."""
     import torch
 
-    shape = (batch.rows[..., :2].numpy() * maxima[:2]).round()
+    shape = batch.raw[..., :2].numpy()
     groups: dict[bytes, list[int]] = {}
     lengths = batch.real.sum(1).tolist()
     for number, length in enumerate(lengths):

@@ -9,7 +9,7 @@ from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.blocks import attention, dense, residual
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.neural.tokens import KINDS, NUMBERS, tokens
-from ansorpy.cost.neural.training import Batch
+from ansorpy.cost.neural.training import Batch, Fitting
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 
@@ -28,6 +28,7 @@ class TLP(NetworkModel):
     cropped nor filled up to a length.
     """
 
+    fitting: Fitting = Fitting(examples=2560)
     hidden: int = 64
     attention_heads: int = 8
     blocks: int = 2

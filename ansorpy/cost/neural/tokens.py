@@ -10,6 +10,7 @@ import numpy as np
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
+from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.decisions import Factors, OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.steps.base import Step
@@ -21,7 +22,7 @@ KINDS: Final = 40
 """Columns for the kind of a primitive; some are spare, so that networks outlive new primitives."""
 
 NUMBERS: Final = 20
-"""Columns for the numbers of a primitive; further ones are left out."""
+"""Columns for the place and the arguments of a primitive; further ones are left out."""
 
 _KIND = {step: n for n, step in enumerate(STEP_CLASSES, start=1)}
 """Kind 0 is the row with which every schedule begins."""
@@ -32,20 +33,33 @@ _Number: TypeAlias = float | Floats
 def tokens(programs: Programs) -> Floats:
     """The primitives of each program in order: ``[programs, primitives + 1, KINDS + NUMBERS]``.
 
-    A row has a 1 in the column of its kind, then the primitive's arguments in order, as
-    ``log2(1 + x)``: numbers, and for a stage or a loop how many others were named before it.  A
-    split begins with the extent that it divides.  The first row belongs to no primitive.
+    A row has a 1 in the column of its kind, then as ``log2(1 + x)`` its place and the primitive's
+    arguments in order: numbers, and stages and loops as numbers (:func:`_named`).  Of a split, the
+    extent that it divides comes first.  The first row belongs to no primitive.
     """
-    space, names = programs.space, dict[str, int]()
+    space, names = programs.space, _named(programs.space)
     steps = space.state.history
     found = np.zeros((len(programs), 1 + len(steps), KINDS + NUMBERS))
     found[:, 0, 0] = 1
     for row, step in enumerate(steps, start=1):
         found[:, row, _KIND[type(step)]] = 1
-        numbers = [*_extent(space, step), *_arguments(programs, step, names)][:NUMBERS]
+        numbers = [row, *_extent(space, step), *_arguments(programs, step, names)][:NUMBERS]
         for at, number in enumerate(numbers, start=KINDS):
             found[:, row, at] = np.log2(1.0 + np.maximum(number, 0))
     return found
+
+
+def _named(space: Space) -> dict[str, int]:
+    """The definition's stages and axes, numbered in order; later names follow as they occur."""
+    operators = space.state.definition.ops
+    stages = [op.name for op in operators]
+    axes = [
+        axis.name
+        for op in operators
+        if isinstance(op, ComputeOp)
+        for axis in (*op.axes, *op.reduce_axes)
+    ]
+    return {name: n for n, name in enumerate(dict.fromkeys([*stages, *axes]))}
 
 
 def _extent(space: Space, step: Step) -> list[float]:
