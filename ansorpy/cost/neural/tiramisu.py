@@ -41,8 +41,9 @@ class Tiramisu(NetworkModel):
     loops in it and one over those of its statements.  The loss is the mean relative error.
     Paper: MLSys'21.  Source: Tiramisu's cost model.  Differs: trees are of the scheduled program,
     as schedules here are not lists of a few transformations, and statements have the features of
-    boosted trees; what is inside a loop is also added to its embedding, as nests are deep; the time of the unscheduled program is the analytic model's, as it may take too
-    long to measure; widths are a third of the source's, as a search waits for the training.
+    boosted trees.  What is inside a loop is also added to its embedding, as nests are deep.  The
+    time of the unscheduled program is the analytic model's, as it may take too long to measure.
+    Widths are a third of the source's, as a search waits for the training.
     """
 
     loss: Loss = "relative"
