@@ -12,6 +12,7 @@ from typing import Any, Unpack, cast
 
 from ansorpy.api.arguments import PartArguments
 from ansorpy.cost.models import MODELS
+from ansorpy.cost.neural.saved import read_network
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import AnsorpyError, UsageError
@@ -58,7 +59,7 @@ class Parts:
             return choice
         if isinstance(choice, str) and choice not in MODELS:
             return _named_file(choice)
-        return SavedModel.read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
+        return _read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
 
     def tuning(self, seed: int) -> TuneOptions:
         """The options of a tuning run that uses these parts."""
@@ -75,7 +76,7 @@ class Parts:
         return POLICIES.one(self.choices["measure"])
 
 
-def _named_file(name: str) -> SavedModel:
+def _named_file(name: str) -> Callable[[], CostModel]:
     """The trained model in the file *name*; raises :class:`UsageError` if there is none."""
     if not Path(name).is_file():
         raise UsageError(
@@ -83,7 +84,14 @@ def _named_file(name: str) -> SavedModel:
             hint=f"use one of {', '.join(MODELS)}, a file that ansorpy db model wrote, or a model "
             "that your own script registers",
         )
-    return SavedModel.read(Path(name))
+    return _read(Path(name))
+
+
+def _read(path: Path) -> Callable[[], CostModel]:
+    """The factory of the model in a file: a network (.npz), or trees."""
+    if path.suffix == ".npz":
+        return MODELS.shared(read_network(path))
+    return SavedModel.read(path)
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:

@@ -15,7 +15,7 @@ from ansorpy.target import Target
 __all__ = ["CAUSES", "HARDWARE", "HardwareModel", "hardware_of"]
 
 CAUSES = 7
-"""At most so many things take time, on any hardware."""
+"""Most causes of time that any hardware model tells apart."""
 
 
 class HardwareModel(Protocol):
@@ -29,9 +29,9 @@ class HardwareModel(Protocol):
         """Predicted seconds of each candidate."""
 
     def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
-        """The seconds that each cause would take alone, ``[candidates, statements, CAUSES]``.
+        """Seconds that each cause would take alone, ``[candidates, statements, causes]``.
 
-        Unused columns are 0.
+        There are at most :data:`CAUSES` causes.
         """
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:

@@ -58,10 +58,12 @@ class Halide(NetworkModel):
 
     def encode(self, task: Task, programs: Programs) -> Floats:
         views = view_nest(programs.nest, len(programs))
-        terms = hardware_of(task.target).causes(task, views) / _UNIT_S
         features = np.stack([view.spread(extract(view)) for view in views], axis=1)
-        terms = np.broadcast_to(terms, (len(features), *terms.shape[1:]))
-        return np.concatenate([terms, features], axis=2)
+        found = np.zeros((*features.shape[:2], self.width))
+        causes = hardware_of(task.target).causes(task, views) / _UNIT_S
+        found[..., : causes.shape[-1]] = causes
+        found[..., _FEATURES] = features
+        return found
 
     def untrained(self, task: Task, programs: Programs) -> Floats:
         """The analytic model's scores."""

@@ -12,7 +12,6 @@ from ansorpy.cost.analytic.cpu.core import core_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.memory import Footprints
 from ansorpy.cost.analytic.cpu.tile import tile_of
-from ansorpy.cost.analytic.hardware import CAUSES
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
@@ -141,7 +140,7 @@ class CpuModel:
         for view, cost in zip(views, self._costs(task, views), strict=True):
             by_cause = (cost.core_s, cost.l2_s, cost.l3_s, cost.dram_s, cost.fork_s)
             found.append(np.stack([view.spread(seconds) for seconds in by_cause], axis=1))
-        return np.pad(np.stack(found, axis=1), ((0, 0), (0, 0), (0, CAUSES - 5)))
+        return np.stack(found, axis=1)
 
     def _costs(self, task: Task, views: Sequence[LeafView]) -> list[LeafCost]:
         machine = self.machine or MachineModel.of(task.target)

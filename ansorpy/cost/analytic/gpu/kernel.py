@@ -16,7 +16,6 @@ import numpy as np
 
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.statement import Resources, Statement, fills
-from ansorpy.cost.analytic.hardware import CAUSES
 from ansorpy.cost.analytic.limits import Limits, bytes_read
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.analysis.conditions import least_added
@@ -69,7 +68,7 @@ def gpu_seconds(
 
 
 def gpu_causes(target: Target, views: Sequence[LeafView]) -> Floats:
-    """Seconds by cause of each kernel, in the row of its first statement; see the protocol."""
+    """Seconds by cause of each kernel, in the row of its first statement, launching it last."""
     machine = GpuMachine.of(target)
     at = {view.leaf.stage: row for row, view in enumerate(views)}
     parts = []
@@ -77,7 +76,7 @@ def gpu_causes(target: Target, views: Sequence[LeafView]) -> Floats:
         row = at[kernel[0].view.leaf.stage]
         causes = (*_kernel_terms(kernel, machine), np.full(1, machine.launch_s))
         parts.append((row, np.stack(np.broadcast_arrays(*causes), axis=1)))
-    found = np.zeros((max(len(part) for _, part in parts), len(views), CAUSES))
+    found = np.zeros((max(len(part) for _, part in parts), len(views), parts[0][1].shape[1]))
     for row, part in parts:
         found[:, row] = part
     return found
