@@ -22,5 +22,6 @@ MODELS: Registry[CostModel] = Registry(
         "pruner": "ansorpy.cost.neural.pruner:Pruner",
         "tiramisu": "ansorpy.cost.neural.tiramisu:Tiramisu",
         "halide": "ansorpy.cost.neural.halide:Halide",
+        "value_lstm": "ansorpy.cost.neural.value_lstm:ValueLSTM",
     },
 )

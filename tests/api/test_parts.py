@@ -14,7 +14,7 @@ from ansorpy.api.parts import PARTS, Parts, load_plugins
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.saved import SavedModel
-from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import declared
 from ansorpy.rules.placed_sketch import SketchSampler
