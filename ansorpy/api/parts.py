@@ -12,6 +12,7 @@ from typing import Any, Unpack, cast
 
 from ansorpy.api.arguments import PartArguments
 from ansorpy.cost.models import MODELS
+from ansorpy.cost.neural.saved import read_network
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.cost.static_linear import StaticLinear
@@ -76,12 +77,6 @@ class Parts:
         return POLICIES.one(self.choices["measure"])
 
 
-def _read(path: Path) -> Callable[[], CostModel]:
-    """The trained model in the file *path*: trees or weights."""
-    linear = StaticLinear.read(path)
-    return SavedModel.read(path) if linear is None else MODELS.shared(linear)
-
-
 def _named_file(name: str) -> Callable[[], CostModel]:
     """The trained model in the file *name*; raises :class:`UsageError` if there is none."""
     if not Path(name).is_file():
@@ -91,6 +86,14 @@ def _named_file(name: str) -> Callable[[], CostModel]:
             "that your own script registers",
         )
     return _read(Path(name))
+
+
+def _read(path: Path) -> Callable[[], CostModel]:
+    """The trained model in a file: a network (.npz), weights, or trees."""
+    if path.suffix == ".npz":
+        return MODELS.shared(read_network(path))
+    linear = StaticLinear.read(path)
+    return SavedModel.read(path) if linear is None else MODELS.shared(linear)
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:
