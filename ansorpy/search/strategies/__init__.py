@@ -17,5 +17,6 @@ STRATEGIES: Registry[Strategy] = Registry(
         "sampling": "ansorpy.search.strategies.sampling:Sampling",
         "random": "ansorpy.search.strategies.random:RandomSearch",
         "grid": "ansorpy.search.strategies.grid:Grid",
+        "bayes_opt": "ansorpy.search.strategies.bayes_opt:BayesOpt",
     },
 )
