@@ -18,5 +18,7 @@ STRATEGIES: Registry[Strategy] = Registry(
         "random": "ansorpy.search.strategies.random:RandomSearch",
         "grid": "ansorpy.search.strategies.grid:Grid",
         "bayes_opt": "ansorpy.search.strategies.bayes_opt:BayesOpt",
+        "tuna": "ansorpy.search.strategies.tuna:Tuna",
+        "one_shot": "ansorpy.search.strategies.one_shot:OneShot",
     },
 )

@@ -18,6 +18,8 @@ from ansorpy.search.strategy import Context
 
 __all__ = ["ACQUISITIONS", "BayesOpt", "Portfolio", "encoded"]
 
+_UNRANKED = 1.0
+
 Acquisition = Callable[[Floats, Floats, float, float], Floats]
 
 
@@ -64,7 +66,7 @@ class BayesOpt:
             candidate
             for sketch, table in tables
             for row in table
-            if (candidate := Candidate(sketch, row, 0.0)).key not in context.measured
+            if (candidate := Candidate(sketch, row, _UNRANKED)).key not in context.measured
         ]
         everyone = list({c.key: c for c in everyone}.values())
         if not everyone:
