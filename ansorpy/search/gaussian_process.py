@@ -40,7 +40,8 @@ class Points:
 def matern(distance: Floats, length: float) -> Floats:
     """The Matern kernel with smoothness 3/2."""
     scaled = np.sqrt(3.0) * distance / length
-    return (1 + scaled) * np.exp(-scaled)
+    found: Floats = (1 + scaled) * np.exp(-scaled)
+    return found
 
 
 @dataclass

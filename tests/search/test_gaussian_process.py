@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ansorpy.cost.nest_view import Floats
 from ansorpy.search.gaussian_process import Points, matern, posterior
 
 
@@ -14,7 +15,7 @@ def points(rng: np.random.Generator, n: int) -> Points:
 def test_it_interpolates_and_is_uncertain_elsewhere() -> None:
     rng = np.random.default_rng(0)
     observed = points(rng, 20)
-    values = np.sin(3 * observed.x[:, 0]) + observed.group
+    values: Floats = np.sin(3 * observed.x[:, 0]) + 1.0 * observed.group
     found = posterior(observed, values, observed, 1.5)
     np.testing.assert_allclose(found.mean * values.std() + values.mean(), values, atol=1e-3)
     assert (found.deviation < 0.01).all()

@@ -247,7 +247,7 @@ def encoded(candidates: Sequence[Candidate]) -> Points:
     x = np.full((len(candidates), len(names)), 0.5)
     for key, number in numbers.items():
         members = np.flatnonzero(group == number)
-        table = np.array([candidates[at].row for at in members])
+        table = np.array([candidates[at].row for at in members.tolist()])
         for name, (column, domain) in values[key].items():
             ranks = np.searchsorted(domain, table[:, column])
             x[members, names.index(name)] = ranks / (len(domain) - 1)
