@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ansorpy.registry import Registry
 from ansorpy.rules.algorithms.base import Algorithm
@@ -78,7 +79,7 @@ class Preset:
 
     name: str
     sketch: tuple[SketchRule, ...]
-    placement: tuple[PlacementRule, ...]
+    placement: tuple[PlacementRule[Any], ...]
     annotation: tuple[AnnotationRule, ...]
     mutations: tuple[tuple[Mutation, float], ...]
     move: MutateComputeLocation | None = None

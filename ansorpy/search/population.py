@@ -16,9 +16,9 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Unmade
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.placed_sketch import Pair, PlacedSketch, Recovered
+from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch, Recovered
 from ansorpy.rules.reuse.recover import Steps
-from ansorpy.schedule.space import Table
+from ansorpy.schedule.space import Domains, Space, Table
 from ansorpy.schedule.state import State
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Rebuilding",
     "Scored",
     "SketchSource",
+    "roulette",
     "sample_valid",
     "score",
     "score_all",
@@ -44,6 +45,9 @@ class SketchSource(Protocol):
 
     @property
     def pairs(self) -> Sequence[Pair]: ...
+
+    def begin(self, number: int) -> PartialSketch:
+        """Sketch *number*, of which nothing is placed."""
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
@@ -133,15 +137,36 @@ class Pool:
     more: bool = False
 
 
-def sample_valid(sketch: PlacedSketch, n: int, rng: np.random.Generator) -> Table:
-    """At most *n* random rows that satisfy the constraints; fewer where most draws violate them."""
+def sample_valid(
+    sketch: PlacedSketch, n: int, rng: np.random.Generator, within: Domains | None = None
+) -> Table:
+    """At most *n* random rows that satisfy the constraints; fewer where most draws violate them.
+
+    With *within*, each decision is one of its rows there.  The annotation rules' draws are kept
+    where they are; where they leave no valid row, rows are completed decision by decision.
+    """
     found = np.zeros((0, len(sketch.columns)), dtype=np.int64)
     for _ in range(_SAMPLING_TRIES):
         table = sketch.sample(max(n, 16), rng)
+        if within is not None:
+            table = _moved_within(sketch.space, table, within, rng)
         found = np.concatenate([found, table[sketch.valid(table)]])
         if len(found) >= n:
             break
+    if within is not None and not len(found) and all(map(len, within)):
+        choices = [np.broadcast_to(rows, (n, *rows.shape)) for rows in within]
+        found = sketch.space.complete(choices, rng)
     return found[:n]
+
+
+def _moved_within(space: Space, table: Table, within: Domains, rng: np.random.Generator) -> Table:
+    """*table* with every decision that is none of its rows in *within* drawn from these."""
+    table = table.copy()
+    for rows, at in zip(within, space.slices.values(), strict=True):
+        if len(rows):
+            outside = ~(table[:, None, at] == rows[None]).all(axis=2).any(axis=1)
+            table[outside, at] = rows[rng.integers(len(rows), size=int(outside.sum()))]
+    return table
 
 
 def score(task: Task, model: CostModel, sketch: PlacedSketch, table: Table) -> Scored:
@@ -177,3 +202,13 @@ def top(
             if kept == n:
                 break
     return sorted(shortlist.values(), key=lambda c: -c.score)[:n]
+
+
+def roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """*n* row numbers, drawn in proportion to *weight*, uniformly when all weights are 0."""
+    cumulated = np.cumsum(weight)
+    if cumulated[-1] <= 0:
+        return rng.integers(len(weight), size=n).astype(np.intp)
+    drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
+    rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
+    return rows
