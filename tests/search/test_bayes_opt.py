@@ -85,9 +85,9 @@ def test_exploration_falls_as_the_process_learns(monkeypatch: pytest.MonkeyPatch
     def watching(name: str) -> Callable[..., Any]:
         plain = ACQUISITIONS[name]
 
-        def function(mean: Floats, deviation: Floats, best: float, explore: float) -> Floats:
+        def function(mean: Floats, deviation: Floats, goal: float, explore: float) -> Floats:
             factors.append(explore)
-            return plain(mean, deviation, best, explore)
+            return plain(mean, deviation, goal, explore)
 
         return function
 
@@ -122,7 +122,7 @@ def test_a_poor_function_leaves() -> None:
 def test_the_best_mean_is_chosen_without_exploration_and_doubt_with_it() -> None:
     mean, deviation = np.array([0.0, -1.0, 0.2]), np.array([0.1, 0.1, 1.5])
     choices = {
-        (name, explore): int(np.argmax(function(mean, deviation, -0.5, explore)))
+        (name, explore): int(np.argmax(function(mean, deviation, -0.5 - explore, explore)))
         for name, function in ACQUISITIONS.items()
         for explore in (0.0, 1.0)
     }

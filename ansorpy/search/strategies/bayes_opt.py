@@ -43,10 +43,13 @@ class BayesOpt:
     Args:
         sketches: Placed sketches per round, apart from those of the fastest programs.
         leaders: Number of fastest programs whose neighbours are candidates.
+        margin: An exploration factor of 1 asks for an improvement by this many standard deviations
+            of the measured times; ours, as the unit of the source's margin is that of the times.
     """
 
     initial: int = 20
     length: float = 1.5
+    margin: float = 0.1
     sketches: int = 8
     leaders: int = 8
     candidates: int = 4096
@@ -70,7 +73,7 @@ class BayesOpt:
         ]
         everyone = list({c.key: c for c in everyone}.values())
         if not everyone:
-            return Pool((), more=True)
+            return Pool(())
         order = context.rng.permutation(len(everyone))
         random = [everyone[at] for at in order[: 2 * n]]
         if len(self._timed) < self.initial:
@@ -120,24 +123,19 @@ class BayesOpt:
         """*n* candidates, each the best by the acquisition function whose turn it is."""
         measured = sorted(self._timed, key=lambda pair: pair[0])[: self.observed]
         points = encoded([*(c for _, c in measured), *everyone])
-        seconds = np.array([s for s, _ in measured])
-        count = len(measured)
-        found = posterior(
-            points.at(range(count)),
-            np.log(seconds),
-            points.at(range(count, len(points))),
-            self.length,
-        )
-        best = (np.log(seconds.min()) - np.log(seconds).mean()) / max(np.log(seconds).std(), 1e-12)
+        known, unknown = np.split(np.arange(len(points)), [len(measured)])
+        logs = np.log([s for s, _ in measured])
+        mean, spread = float(logs.mean()), max(float(logs.std()), 1e-12)
+        found = posterior(points.at(known), logs, points.at(unknown), self.length)
         explore = self._exploration(found)
+        goal = (float(logs.min()) - mean) / spread - self.margin * explore
         open_ = np.ones(len(everyone), dtype=np.bool_)
         picked = []
         for name in self._portfolio.turns(min(n, len(everyone))):
-            values = ACQUISITIONS[name](found.mean, found.deviation, float(best), explore)
+            values = ACQUISITIONS[name](found.mean, found.deviation, goal, explore)
             at = int(np.argmax(np.where(open_, values, -np.inf)))
             open_[at] = False
-            candidate = everyone[at]
-            speed = float(np.exp(-found.mean[at] * np.log(seconds).std() - np.log(seconds).mean()))
+            candidate, speed = everyone[at], float(np.exp(-found.mean[at] * spread - mean))
             picked.append(Candidate(candidate.sketch, candidate.row, speed))
             self._asked[candidate.key] = name
             found.assume(at)
@@ -201,20 +199,20 @@ class Portfolio:
         return float(np.average(times, weights=weights))
 
 
-def _expected_improvement(mean: Floats, deviation: Floats, best: float, explore: float) -> Floats:
-    gain = best - explore - mean
+def _expected_improvement(mean: Floats, deviation: Floats, goal: float, explore: float) -> Floats:
+    gain = goal - mean
     scaled = gain / deviation
     density = np.exp(-0.5 * scaled**2) / sqrt(2 * pi)
     return gain * _normal(scaled) + deviation * density
 
 
 def _probability_of_improvement(
-    mean: Floats, deviation: Floats, best: float, explore: float
+    mean: Floats, deviation: Floats, goal: float, explore: float
 ) -> Floats:
-    return (best - explore - mean) / deviation
+    return (goal - mean) / deviation
 
 
-def _lower_confidence_bound(mean: Floats, deviation: Floats, best: float, explore: float) -> Floats:
+def _lower_confidence_bound(mean: Floats, deviation: Floats, goal: float, explore: float) -> Floats:
     return explore * deviation - mean
 
 
@@ -223,7 +221,7 @@ ACQUISITIONS: Mapping[str, Acquisition] = {
     "poi": _probability_of_improvement,
     "lcb": _lower_confidence_bound,
 }
-"""By name, a value of each candidate of its mean and deviation, the best observation so far and the
+"""By name, the value of each candidate, from its mean and deviation, the time to fall below and the
 factor of exploration; the largest is chosen.  The probability of improvement is given by the
 argument of the normal distribution, which has the same order."""
 
