@@ -51,6 +51,13 @@ class RecordProgress:
     rate: float
     reason: str = ""
 
+    def __str__(self) -> str:
+        ended = f"nothing: {self.reason}" if self.reason else f"{self.rate:.1f} programs/s"
+        return (
+            f"{self.tasks} tasks, {self.programs} programs; "
+            f"{self.source}: {self.task.name}: {ended}"
+        )
+
 
 def network_tasks(networks: Iterable[str | Path], request: Request) -> Iterator[tuple[str, Task]]:
     """The tasks of the .onnx files *networks*, with the names of the networks."""
@@ -133,7 +140,9 @@ class _Recording:
             self._saved = len(self.dataset)
 
 
-def _fresh(sources: Sources, machine: Target, dataset: ProgramDataset) -> Iterator[tuple[str, Task]]:
+def _fresh(
+    sources: Sources, machine: Target, dataset: ProgramDataset
+) -> Iterator[tuple[str, Task]]:
     """The tasks of *sources* for *machine* that *dataset* lacks, each once."""
     seen = set(dataset.tasks)
     for source, task in sources:

@@ -237,7 +237,7 @@ class _Sequences(_Layers):
         )
 
     def attention(self) -> None:
-        """Scores of queries and keys, their softmax, and the mean of the values that they weight."""
+        """Scores of queries and keys, their softmax, and what it takes of the values."""
         batch, tokens, width = self.shape
         heads = self.pick([h for h in HEADS if width % h == 0])
         split = self.hold(np.array([batch, tokens, heads, width // heads], np.int64))

@@ -12,7 +12,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -88,6 +88,17 @@ class MeasuredTask:
     def seconds(self) -> Floats:
         """Seconds of every program, in the order of the sketches."""
         return np.concatenate([np.zeros(0), *(sketch.seconds for sketch in self.sketches)])
+
+    def only(self, mask: npt.NDArray[np.bool_]) -> MeasuredTask:
+        """The programs where *mask*, in the order of :attr:`seconds`, is true."""
+        ends = np.cumsum([len(sketch.seconds) for sketch in self.sketches])
+        parts = zip(self.sketches, np.split(mask, ends[:-1]), strict=True)
+        kept = (
+            replace(sketch, table=sketch.table[part], seconds=sketch.seconds[part])
+            for sketch, part in parts
+            if part.any()
+        )
+        return replace(self, sketches=tuple(kept))
 
 
 @dataclass

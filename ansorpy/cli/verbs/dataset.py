@@ -1,17 +1,17 @@
-"""``ansorpy dataset``: record programs as data for cost models, train models on it, compare them."""
+"""``ansorpy dataset``: record programs as data for cost models, train and evaluate models."""
 
 from __future__ import annotations
 
+import json
+import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ansorpy.cli.options import Quiet, Seed
-
-if TYPE_CHECKING:
-    from ansorpy.api.dataset import RecordProgress
+from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
+from ansorpy.cost.splits import Split
 
 __all__ = ["dataset"]
 
@@ -20,20 +20,25 @@ class Action(StrEnum):
     """What ``ansorpy dataset`` does."""
 
     record = "record"
+    train = "train"
+    eval = "eval"
 
 
 def dataset(
     action: Annotated[Action, typer.Argument(metavar="record|train|eval", help="What to do.")],
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="record: .onnx files; else datasets."),
+        typer.Argument(
+            metavar="[FILE]...",
+            help="record: .onnx files; train: datasets or a tuning database; eval: datasets.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="record: the dataset, which grows; train: the model."),
     ] = None,
     random: Annotated[
-        int, typer.Option("--random", min=0, help="record: random networks after the given ones.")
+        int, typer.Option(min=0, help="record: random networks after the given ones.")
     ] = 0,
     programs: Annotated[int, typer.Option(min=4, help="record: programs of each task.")] = 64,
     time_limit: Annotated[
@@ -42,18 +47,38 @@ def dataset(
     threads: Annotated[
         int | None, typer.Option(min=1, help="record: threads of the programs.")
     ] = None,
-    target: Annotated[str, typer.Option(help="The machine; default: host.")] = "host",
+    target: Annotated[
+        str, typer.Option(help="record, train: the machines; default: host.")
+    ] = "host",
+    cost_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="eval: a model, by name or file, may be repeated; default: analytic and boosted."
+        ),
+    ] = None,
+    split: Annotated[Split, typer.Option(help="eval: what is held out.")] = Split.BY_TASK,
+    plugin: Plugins = None,
     seed: Seed = 0,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Record measured programs of networks and of random operators as data for cost models."""
-    _record(files or [], output, random, programs, time_limit, threads, target, seed, quiet)
+    """Record measured programs of networks and of random operators, train a cost model on such data
+    or on the trials of a tuning database, or evaluate how well models rank programs they never saw.
+    """
+    given = files or []
+    if action is Action.record:
+        _record(given, output, random, programs, time_limit, threads, target, seed, quiet)
+    elif action is Action.train:
+        _train(given, output, target, as_json)
+    else:
+        _evaluate(given, cost_model or ["analytic", "boosted"], split, plugin, seed, quiet, as_json)
 
 
 def _record(
     networks: list[Path], output: Path | None, random: int, programs: int, time_limit: str | None,
     threads: int | None, target: str, seed: int, quiet: bool,
 ) -> None:  # fmt: skip
+    from functools import partial
     from itertools import chain
     from math import inf
 
@@ -64,10 +89,13 @@ def _record(
     from ansorpy.tasks.record import RecordOptions
 
     if output is None:
-        raise UsageError("a recording needs a file", hint="write: ansorpy dataset record -o d.npz")
+        raise UsageError(
+            "a recording needs a file", hint="write: ansorpy dataset record ... -o programs.npz"
+        )
     if not networks and not random:
         raise UsageError(
-            "nothing to record", hint="name .onnx files, or random networks: --random 100"
+            "there is nothing to record",
+            hint="name .onnx files, or a number of random networks: --random 100",
         )
     request = Request.of(effort="none", target=target, threads=threads, seed=seed)
     found = record_dataset(
@@ -76,16 +104,66 @@ def _record(
         request.target,
         RecordOptions(programs=programs, seed=seed),
         time_limit_s=inf if time_limit is None else seconds_of(time_limit),
-        listener=(lambda _: None) if quiet else _say,
+        listener=(lambda _: None) if quiet else partial(print, flush=True),
     )
     print(f"{output}: {len(found)} programs of {len(found.tasks)} tasks")
 
 
-def _say(progress: RecordProgress) -> None:
-    """Print one line for each task."""
-    ended = f"nothing: {progress.reason}" if progress.reason else f"{progress.rate:.1f} programs/s"
+def _train(files: list[Path], output: Path | None, target: str, as_json: bool) -> None:
+    from ansorpy.api.train_model import opened, train_model
+    from ansorpy.errors import UsageError
+    from ansorpy.evaluation.ranking import figures, overall_table
+    from ansorpy.evaluation.tables import show
+    from ansorpy.target import Target
+    from ansorpy.writable import demand_writable
+
+    if not files or output is None:
+        raise UsageError(
+            "training needs data and a file for the model",
+            hint="write: ansorpy dataset train programs.npz -o model.txt",
+        )
+    demand_writable(output)
+    with opened(files) as source:
+        found = train_model(source, Target.parse(target))
+    found.save(output)
+    model = found.model
+    if as_json:
+        facts = {"family": model.family, "programs": model.programs, "failed": found.failed}
+        facts |= {"tasks": model.tasks, "digest": model.digest}
+        print(json.dumps({**facts, "held_out": figures(found.held_out)}, indent=2))
+        return
+    failed = f", {found.failed} of which failed" if found.failed else ""
     print(
-        f"{progress.tasks} tasks, {progress.programs} programs; "
-        f"{progress.source}: {progress.task.name}: {ended}",
-        flush=True,
+        f"wrote {output}: trained on {model.programs} programs of {model.tasks} tasks"
+        f" for {model.family}{failed}"
     )
+    if found.held_out:
+        show(overall_table(found.held_out))
+
+
+def _evaluate(
+    files: list[Path], models: list[str], split: Split, plugin: list[Path] | None, seed: int,
+    quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
+    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.train_model import evaluate_models, read_datasets
+    from ansorpy.errors import UsageError
+    from ansorpy.evaluation.ranking import models_table
+    from ansorpy.evaluation.tables import show
+
+    if not files:
+        raise UsageError(
+            "an evaluation needs data", hint="write: ansorpy dataset eval programs.npz"
+        )
+    load_plugins(plugin or ())
+    found = evaluate_models(
+        models,
+        read_datasets(files),
+        split,
+        seed=seed,
+        listener=(lambda _: None) if quiet else lambda line: print(line, file=sys.stderr),
+    )
+    if as_json:
+        print(json.dumps([each.to_dict() for each in found], indent=2))
+    else:
+        show(models_table(found, f"split {split.value}: means over the tasks held out"))

@@ -1,0 +1,63 @@
+"""``python -m benchmarks.dataset -o FILE``: record programs of the zoo's and of random networks.
+
+What models are evaluated on is left out.  A recording that was stopped goes on when the command is
+run again.  ``ansorpy dataset train FILE`` then trains a model on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
+from math import inf
+from pathlib import Path
+
+from ansorpy.api.dataset import random_tasks, record_dataset
+from ansorpy.api.request import Request
+from ansorpy.ir.task import Task
+from ansorpy.ir.text.serialize import structural_hash
+from ansorpy.quantities import seconds_of
+from ansorpy.tasks.record import RecordOptions
+from benchmarks.command import exit_code
+from benchmarks.dataset.zoo import held_out, zoo
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    p = argparse.ArgumentParser(prog="python -m benchmarks.dataset", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    p.add_argument("-o", "--output", type=Path, required=True, help="the dataset, which grows")
+    p.add_argument("--random", type=int, default=2000, help="random networks after the zoo's")
+    p.add_argument("--programs", type=int, default=64, help="programs of each task")
+    p.add_argument("--threads", type=int, help="threads of the programs")
+    p.add_argument("--time-limit", help="when to stop: 30m, 2h")
+    options = p.parse_args(arguments)
+    return exit_code(partial(_record, options))
+
+
+def _record(options: argparse.Namespace) -> int:
+    request = Request.of(effort="none", threads=options.threads)
+    found = record_dataset(
+        options.output,
+        _allowed(chain(zoo(request), random_tasks(options.random, request))),
+        request.target,
+        RecordOptions(programs=options.programs),
+        time_limit_s=inf if options.time_limit is None else seconds_of(options.time_limit),
+        listener=partial(print, flush=True),
+    )
+    print(f"{options.output}: {len(found)} programs of {len(found.tasks)} tasks")
+    return 0
+
+
+def _allowed(sources: Iterator[tuple[str, Task]]) -> Iterator[tuple[str, Task]]:
+    for source, task in sources:
+        if structural_hash(task.static.dag) not in held_out():
+            yield source, task
+
+
+if __name__ == "__main__":
+    sys.exit(main())
