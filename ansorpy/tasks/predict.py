@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.nest_view import view_nest
+from ansorpy.cost.pretrained import untuned_model
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
@@ -38,6 +39,8 @@ class PredictOptions:
     generations: int = 2
     answers: int = 4
     seed: int = 0
+    pretrained: bool = True
+    """Rank with the model that ships for the machine's family, if there is one."""
 
 
 def predicted_best(
@@ -53,7 +56,8 @@ def predicted_best(
     """
     chosen = options or PredictOptions()
     rng = np.random.default_rng(chosen.seed)
-    context = Context(task, source, model or AnalyticModel(), rng)
+    ranking = untuned_model(task.target) if chosen.pretrained else AnalyticModel()
+    context = Context(task, source, model or ranking, rng)
     search = Evolution(
         scouts=chosen.sketches,
         population=chosen.population,

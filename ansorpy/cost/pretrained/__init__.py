@@ -1,0 +1,40 @@
+"""The learned models that ship with ansorpy: a file for each family of machines that was recorded.
+
+``ansorpy dataset train programs.npz -o ansorpy/cost/pretrained/NAME.txt`` writes one.  Machines of
+other families get the closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.saved import SavedModel
+from ansorpy.target import Target
+
+__all__ = ["pretrained_for", "shipped_files", "untuned_model"]
+
+
+def shipped_files() -> Iterator[Path]:
+    """The files of all models."""
+    yield from sorted(Path(__file__).parent.glob("*.txt"))
+
+
+def pretrained_for(target: Target) -> SavedModel | None:
+    """The model for machines like *target*; None if none ships, or features have changed since."""
+    return _of_family(target.family)
+
+
+@lru_cache(maxsize=8)
+def _of_family(family: str) -> SavedModel | None:
+    found = (SavedModel.shipped(path, family) for path in shipped_files())
+    return next((model for model in found if model is not None), None)
+
+
+def untuned_model(target: Target) -> CostModel:
+    """What ranks programs for *target* of which nothing was measured."""
+    shipped = pretrained_for(target)
+    return AnalyticModel() if shipped is None else shipped()
