@@ -66,8 +66,8 @@ def opened(paths: Sequence[Path]) -> Iterator[Source]:
     """The programs of the datasets in *paths*, or the one tuning database, which is open meanwhile.
 
     Raises:
-        ForeignFile: One is neither.
-        UsageError: There is no such file, or there are others beside a database.
+        ForeignFile: One is neither, or cannot be read.
+        UsageError: There are others beside a database.
     """
     databases = [path for path in paths if _is_database(path)]
     if not databases:
@@ -87,7 +87,7 @@ def _is_database(path: Path) -> bool:
         with open(path, "rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def read_datasets(paths: Sequence[Path]) -> ProgramDataset:

@@ -30,7 +30,7 @@ from ansorpy.target import Target
 __all__ = ["SavedModel"]
 
 _FORMAT = "ansorpy-cost-model"
-_AGAIN = "train it again from the records: ansorpy db model --db FILE -o model.txt"
+_AGAIN = "train it again: ansorpy dataset train DATA -o model.txt"
 
 
 class _Header(BaseModel):
@@ -159,7 +159,7 @@ class SavedModel:
             raise UsageError(
                 f"the cost model was trained on programs for {self.family}, "
                 f"not for {target.family}",
-                hint="train one on records of this target: ansorpy db model --db FILE -o model.txt",
+                hint="train one on records of this target: ansorpy dataset train DATA -o model.txt",
             )
 
 
@@ -172,7 +172,7 @@ def _header(head: str, name: str) -> _Header:
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         raise ForeignFile(
             f"{name} is not a cost model written by ansorpy",
-            hint="ansorpy db model --db FILE -o model.txt writes one",
+            hint="ansorpy dataset train DATA -o model.txt writes one",
         )
     if values.get("features") != SAMPLE_VERSION:
         raise ForeignFile(

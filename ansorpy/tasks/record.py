@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class RecordOptions:
     model: Callable[[], CostModel] = BoostedTrees
 
 
+_T = TypeVar("_T")
 _Found: TypeAlias = tuple[Candidate, MeasureResult]
 
 
@@ -100,18 +102,21 @@ class Recorder:
         self.options = options or RecordOptions()
 
     def record(self, tasks: Iterable[tuple[str, Task]]) -> Iterator[MeasuredTask | Skipped]:
-        """Yield the measured programs of each of *tasks*, which come with their sources' names."""
+        """Yield the measured programs of each of *tasks*, which come with their sources' names.
+
+        A task that breaks the search is left out, not the end of the recording.
+        """
         before: _Begun | None = None
         for source, task in tasks:
-            begun = self._begin(source, task)
+            begun = _or_skipped(task, source, partial(self._begin, source, task))
             if isinstance(begun, Skipped):
                 yield begun
                 continue
             if before is not None:
-                yield self._completed(before, begun)
+                yield self._ended(before, begun)
             before = begun
         if before is not None:
-            yield self._completed(before, None)
+            yield self._ended(before, None)
 
     def _begin(self, source: str, task: Task) -> _Begun | Skipped:
         """Draw the first programs of *task*, some of each of a few placed sketches."""
@@ -130,15 +135,16 @@ class Recorder:
             return Skipped(task, source, "it has one program only")
         return _Begun(source, context, drawn)
 
-    def _completed(self, begun: _Begun, following: _Begun | None) -> MeasuredTask | Skipped:
+    def _ended(self, begun: _Begun, following: _Begun | None) -> MeasuredTask | Skipped:
+        completed = partial(self._completed, begun, following)
+        return _or_skipped(begun.task, begun.source, completed)
+
+    def _completed(self, begun: _Begun, following: _Begun | None) -> MeasuredTask:
         """All programs of *begun*; the build of *following*'s first starts meanwhile."""
-        try:
-            self._measure(begun, begun.drawn)
-            if following is not None and isinstance(self.runner, Expecting):
-                self.runner.expect(following.task, _states(following.drawn))
-            self._measure(begun, self._searched(begun))
-        except AnsorpyError as error:
-            return Skipped(begun.task, begun.source, str(error))
+        self._measure(begun, begun.drawn)
+        if following is not None and isinstance(self.runner, Expecting):
+            self.runner.expect(following.task, _states(following.drawn))
+        self._measure(begun, self._searched(begun))
         return _measured(begun)
 
     def _searched(self, begun: _Begun) -> list[Candidate]:
@@ -163,6 +169,16 @@ class Recorder:
         known = {made[s].key: result for s, result in zip(made, results, strict=True)}
         failed = MeasureResult(TrialKind.LOWER_ERROR, reason="no program exists for this row")
         begun.found += [(c, known.get(c.key, failed)) for c in candidates]
+
+
+def _or_skipped(task: Task, source: str, work: Callable[[], _T]) -> _T | Skipped:
+    """The result of *work*; if it fails, the reason."""
+    try:
+        return work()
+    except AnsorpyError as error:
+        return Skipped(task, source, str(error))
+    except Exception as error:
+        return Skipped(task, source, f"internal error: {type(error).__name__}: {error}")
 
 
 def _state(candidate: Candidate) -> State | None:
