@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -73,6 +73,13 @@ class Skipped:
     reason: str
 
 
+class _Named(NamedTuple):
+    """A task and the name of its source."""
+
+    source: str
+    task: Task
+
+
 @dataclass
 class _Begun:
     """A task whose first programs are drawn, and those measured so far."""
@@ -106,17 +113,31 @@ class Recorder:
 
         A task that breaks the search is left out, not the end of the recording.
         """
-        before: _Begun | None = None
+        skipped: list[Skipped] = []
+        begins = self._begins(tasks, skipped)
+        current, following = next(begins, None), next(begins, None)
+        while current is not None:
+            picked = _or_skipped(current, partial(self._first_half, current, following))
+            after = next(begins, None)  # while the first programs of *following* are built
+            yield from skipped
+            skipped.clear()
+            if isinstance(picked, Skipped):
+                yield picked
+            else:
+                yield _or_skipped(current, partial(self._second_half, current, picked))
+            current, following = following, after
+        yield from skipped
+
+    def _begins(
+        self, tasks: Iterable[tuple[str, Task]], skipped: list[Skipped]
+    ) -> Iterator[_Begun]:
+        """The tasks that can be recorded; the others are added to *skipped*."""
         for source, task in tasks:
-            begun = _or_skipped(task, source, partial(self._begin, source, task))
+            begun = _or_skipped(_Named(source, task), partial(self._begin, source, task))
             if isinstance(begun, Skipped):
+                skipped.append(begun)
+            else:
                 yield begun
-                continue
-            if before is not None:
-                yield self._ended(before, begun)
-            before = begun
-        if before is not None:
-            yield self._ended(before, None)
 
     def _begin(self, source: str, task: Task) -> _Begun | Skipped:
         """Draw the first programs of *task*, some of each of a few placed sketches."""
@@ -135,16 +156,18 @@ class Recorder:
             return Skipped(task, source, "it has one program only")
         return _Begun(source, context, drawn)
 
-    def _ended(self, begun: _Begun, following: _Begun | None) -> MeasuredTask | Skipped:
-        completed = partial(self._completed, begun, following)
-        return _or_skipped(begun.task, begun.source, completed)
+    def _first_half(self, begun: _Begun, following: _Begun | None) -> list[Candidate]:
+        """Measure what was drawn; returns what a search proposes next.
 
-    def _completed(self, begun: _Begun, following: _Begun | None) -> MeasuredTask:
-        """All programs of *begun*; the build of *following*'s first starts meanwhile."""
+        The build of *following*'s first programs starts meanwhile.
+        """
         self._measure(begun, begun.drawn)
         if following is not None and isinstance(self.runner, Expecting):
             self.runner.expect(following.task, _states(following.drawn))
-        self._measure(begun, self._searched(begun))
+        return self._searched(begun)
+
+    def _second_half(self, begun: _Begun, picked: Sequence[Candidate]) -> MeasuredTask:
+        self._measure(begun, picked)
         return _measured(begun)
 
     def _searched(self, begun: _Begun) -> list[Candidate]:
@@ -171,14 +194,14 @@ class Recorder:
         begun.found += [(c, known.get(c.key, failed)) for c in candidates]
 
 
-def _or_skipped(task: Task, source: str, work: Callable[[], _T]) -> _T | Skipped:
+def _or_skipped(of: _Named | _Begun, work: Callable[[], _T]) -> _T | Skipped:
     """The result of *work*; if it fails, the reason."""
     try:
         return work()
     except AnsorpyError as error:
-        return Skipped(task, source, str(error))
+        return Skipped(of.task, of.source, str(error))
     except Exception as error:
-        return Skipped(task, source, f"internal error: {type(error).__name__}: {error}")
+        return Skipped(of.task, of.source, f"internal error: {type(error).__name__}: {error}")
 
 
 def _state(candidate: Candidate) -> State | None:

@@ -56,7 +56,7 @@ def test_an_interrupted_recording_is_kept(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         record_dataset(tmp_path / "d.npz", interrupted(), SOURCES[0][1].target, QUICK_OPTIONS)
-    assert len(read_dataset(tmp_path / "d.npz").tasks) == 2
+    assert len(read_dataset(tmp_path / "d.npz").tasks) == 1
 
 
 def test_a_time_limit_ends_it(tmp_path: Path) -> None:
