@@ -87,8 +87,8 @@ class _Layers:
         kind = self.pick(("Relu", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "gelu", "silu", "Clip"))
         x = self.value
         if kind == "gelu":
-            scaled = self.op("Mul", x, self.hold(np.float32(sqrt(0.5))[None]))
-            gate = self.op("Add", self.op("Erf", scaled), self.hold(np.float32([1.0])))
+            scaled = self.op("Mul", x, self.hold(np.array([sqrt(0.5)], np.float32)))
+            gate = self.op("Add", self.op("Erf", scaled), self.hold(np.array([1.0], np.float32)))
             self.value = self.op("Mul", x, gate)
         elif kind == "silu":
             self.value = self.op("Mul", x, self.op("Sigmoid", x))
@@ -246,7 +246,7 @@ class _Sequences(_Layers):
             projected = self.op("MatMul", self.value, self.weight(width, width))
             parts.append(self.op("Transpose", self.op("Reshape", projected, split), perm=axes))
         scores = self.op("MatMul", parts[0], parts[1])
-        scaled = self.op("Mul", scores, self.hold(np.float32([sqrt(heads / width)])))
+        scaled = self.op("Mul", scores, self.hold(np.array([sqrt(heads / width)], np.float32)))
         mixed = self.op("MatMul", self.op("Softmax", scaled, axis=-1), parts[2])
         joined = self.op("Transpose", mixed, perm=[0, 2, 1, 3])
         self.value = self.op("Reshape", joined, self.hold(np.array(self.shape, np.int64)))

@@ -13,7 +13,7 @@ from ansorpy.evaluation.tables import Table
 
 __all__ = ["Evaluated", "figures", "models_table", "overall_table", "tasks_table"]
 
-_HEADING = ("correlation", "recall of 5", "speed of 1", "speed of 5", "pairs", "RMSE")
+_HEADING = ("correlation", "recall of 5", "speed of 1", "speed of 5")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def models_table(found: Sequence[Evaluated], title: str) -> Table:
         these = [each for each in found if each.model == model]
         counts = str(len(these)), str(sum(each.programs for each in these))
         rows.append((model, *counts, *_means([each.figures for each in these])))
-    heading = ("tasks", "programs", *_HEADING)
+    heading = ("tasks", "programs", *_HEADING, "pairs", "RMSE")
     return Table(title, ("model", *heading), tuple(rows), frozenset(heading))
 
 
@@ -59,7 +59,7 @@ def overall_table(found: Sequence[Judged]) -> Table:
             ]
             if these:
                 label = knowing.value.format(level)
-                rows.append((f"{len(names)} tasks", label, *_means(these)))
+                rows.append((f"{len(names)} tasks", label, *_means(these)[: len(_HEADING)]))
     return Table("means over tasks", ("", "model", *_HEADING), tuple(rows), frozenset(_HEADING))
 
 

@@ -144,8 +144,9 @@ class Recorder:
         options = self.options
         rng = np.random.default_rng(options.seed)
         context = Context(task, SketchSampler(task), options.model(), rng)
-        sketches = context.source.draw(options.sketches, rng)
-        each = -(-round(options.drawn * options.programs) // max(len(sketches), 1))
+        count = max(2, round(options.drawn * options.programs))
+        sketches = context.source.draw(min(options.sketches, count), rng)
+        each = -(-count // len(sketches))
         tables = [(sketch, sample_valid(sketch, each, rng)) for sketch in sketches]
         scored = score_all(task, AnalyticModel(), tables)
         fastest = max((group.scores.max() for group in scored if len(group)), default=0.0)
