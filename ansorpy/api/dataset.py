@@ -30,7 +30,8 @@ __all__ = ["RecordProgress", "network_tasks", "random_tasks", "record_dataset"]
 _CHECK_POINTS = 256
 """Points of each task's reference that the interpreter checks; searches check 4096."""
 
-_SAVE_EVERY_S = 60.0
+_SAVE_EVERY_S, _SAVE_SHARE = 60.0, 0.03
+"""Seconds between two times that the file is saved, and the share of time that it may take."""
 
 Sources = Iterable[tuple[str, Task]]
 
@@ -117,13 +118,13 @@ class _Recording:
 
     def __post_init__(self) -> None:
         self._before = self._saved = len(self.dataset)
-        self._saved_at = self.began_at
+        self._save_at = self.began_at + _SAVE_EVERY_S
 
     def take(self, found: MeasuredTask | Skipped) -> RecordProgress:
         """Add what was *found*; saves the file if a minute has passed since the last time."""
         if isinstance(found, MeasuredTask):
             self.dataset.add(found)
-            if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
+            if time.monotonic() > self._save_at:
                 self.save()
         programs = len(self.dataset)
         rate = (programs - self._before) / (time.monotonic() - self.began_at)
@@ -134,10 +135,12 @@ class _Recording:
 
     def save(self) -> None:
         """Write the file if there are programs that it lacks."""
-        self._saved_at = time.monotonic()
+        begin = time.monotonic()
         if len(self.dataset) > self._saved:
             write_dataset(self.dataset, self.path)
             self._saved = len(self.dataset)
+        end = time.monotonic()
+        self._save_at = end + max(_SAVE_EVERY_S, (end - begin) / _SAVE_SHARE)
 
 
 def _fresh(

@@ -159,7 +159,7 @@ def evaluate_models(
 
 
 def _ranked(model: CostModel, each: MeasuredTask) -> tuple[str, int, Ranking]:
-    programs = [Programs(sketch.space, sketch.table) for sketch in each.sketches]
+    programs = [Programs(sketch.space(), sketch.table) for sketch in each.sketches]
     scores = np.concatenate(predictions(model, each.task, programs))
     return each.task.name, len(each), ranking(scores, each.seconds)
 
@@ -174,8 +174,7 @@ def load_dataset(dataset: ProgramDataset, target: Target) -> BoostedTrees:
 def _learn(model: CostModel, tasks: Iterable[MeasuredTask]) -> None:
     for each in tasks:
         for sketch in each.sketches:
-            programs = Programs(sketch.space, sketch.table)
-            model.learn(each.task, programs, sketch.seconds)
+            model.learn(each.task, Programs(sketch.space(), sketch.table), sketch.seconds)
 
 
 def _too_few(source: Source, target: Target, programs: int, needed: int) -> UsageError:

@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,9 +52,10 @@ class MeasuredSketch:
     table: Table
     seconds: Floats
 
-    @cached_property
     def space(self) -> Space:
         """The space that the rows are from, without its constraints, which all rows satisfied.
+
+        It is made anew by each call: datasets have thousands, of which few are needed at a time.
 
         Raises:
             ForeignFile: The steps do not lead to a schedule with these columns.
@@ -150,9 +150,12 @@ class _Header(BaseModel):
 def write_dataset(dataset: ProgramDataset, path: Path) -> None:
     """Write *dataset* to *path* atomically: a reader sees the old file or the new one."""
     numbers: dict[str, int] = {}
+    known: dict[ComputeDAG, int] = {}
 
     def number(dag: ComputeDAG) -> int:
-        return numbers.setdefault(definition_json(dag), len(numbers))
+        if dag not in known:
+            known[dag] = numbers.setdefault(definition_json(dag), len(numbers))
+        return known[dag]
 
     tasks, sketches, measured = [], [], []
     for n, each in enumerate(dataset.tasks.values()):
