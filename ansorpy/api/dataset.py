@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
+from typing import TypeAlias
 
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
@@ -25,7 +26,7 @@ from ansorpy.target import Target
 from ansorpy.tasks.record import QUICK, Recorder, RecordOptions, Skipped
 from ansorpy.writable import demand_writable
 
-__all__ = ["RecordProgress", "network_tasks", "random_tasks", "record_dataset"]
+__all__ = ["RecordProgress", "Sources", "network_tasks", "random_tasks", "record_dataset"]
 
 _CHECK_POINTS = 256
 """Points of each task's reference that the interpreter checks; searches check 4096."""
@@ -33,7 +34,8 @@ _CHECK_POINTS = 256
 _SAVE_EVERY_S, _SAVE_SHARE = 60.0, 0.03
 """Seconds between two times that the file is saved, and the share of time that it may take."""
 
-Sources = Iterable[tuple[str, Task]]
+Sources: TypeAlias = Iterable[tuple[str, Task]]
+"""Tasks with the names of the networks that they are from."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import numpy as np
-import onnx
 
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
@@ -15,14 +14,14 @@ from ansorpy.ir.text.serialize import structural_hash
 from benchmarks.exported.catalogue import by_name
 from benchmarks.exported.stored import restored, stored_names
 from benchmarks.light import NAMES
-from benchmarks.nets import ANY_SIZE, WRITTEN
+from benchmarks.nets import WRITTEN
 from benchmarks.networks.suite import Entry
 from benchmarks.ops.suite import cases
 from benchmarks.search.catalogue import PLANS
 
-__all__ = ["EVALUATED", "held_out", "zoo"]
+__all__ = ["EVALUATED", "entries", "exported", "held_out", "zoo"]
 
-EVALUATED = ("resnet50", "mobilenet_v2", "resnet3d_18", "dcgan", "bert_base", "bert")
+EVALUATED = ("resnet50", "mobilenet_v2", "resnet3d_18", "dcgan", "bert_base")
 """Networks that no data is recorded of, since models are evaluated on them: those of Ansor's own
 evaluation."""
 
@@ -39,27 +38,33 @@ def held_out() -> frozenset[str]:
     request = Request.of(effort="none")
     dags = [case.dag for case in (*cases(), *(plan.case for plan in PLANS))]
     for name in EVALUATED:
-        if name in ANY_SIZE:
-            continue
         dags += [task.dag for task in open_project(Entry(name).model(0), request).all_tasks]
     return frozenset(map(structural_hash, dags))
 
 
 def zoo(request: Request) -> Iterator[tuple[str, Task]]:
-    """The tasks of the networks to record, with the names of the networks."""
-    for name, model, shapes in _networks():
-        for task in open_project(model, request, shapes=shapes).all_tasks:
+    """The tasks of the networks of the benchmarks, with the networks' names."""
+    for entry in entries():
+        for task in open_project(entry.model(0), request).all_tasks:
+            yield entry.label, task
+
+
+def entries() -> list[Entry]:
+    """The networks of the benchmarks that are recorded."""
+    return [
+        Entry(name, batch)
+        for name in (*NAMES, *WRITTEN)
+        if name not in EVALUATED
+        for batch in _BATCHES.get(name, _USUAL_BATCHES)
+    ]
+
+
+def exported(request: Request) -> Iterator[tuple[str, Task]]:
+    """The tasks of the stored graphs of common exporters at several sizes, in random order."""
+    drawn = [(name, sizes) for name in stored_names() for sizes in by_name(name).sizes]
+    for number in np.random.default_rng(0).permutation(len(drawn)):
+        name, sizes = drawn[number]
+        feeds = by_name(name).feeds(np.random.default_rng(0), sizes)
+        shapes = {key: feed.shape for key, feed in feeds.items()}
+        for task in open_project(restored(name), request, shapes=shapes).all_tasks:
             yield name, task
-
-
-def _networks() -> Iterator[tuple[str, onnx.ModelProto, Mapping[str, Sequence[int]] | None]]:
-    for name in (*NAMES, *WRITTEN):
-        if name not in EVALUATED:
-            for batch in _BATCHES.get(name, _USUAL_BATCHES):
-                entry = Entry(name, batch)
-                yield entry.label, entry.model(0), None
-    for name in stored_names():
-        network = by_name(name)
-        for sizes in network.sizes:
-            feeds = network.feeds(np.random.default_rng(0), sizes)
-            yield name, restored(name), {key: feed.shape for key, feed in feeds.items()}

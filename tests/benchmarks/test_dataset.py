@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from ansorpy.api import dataset as recording
+from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import read_dataset
@@ -16,33 +18,36 @@ from benchmarks.dataset import zoo
 from benchmarks.networks.suite import ALL, Entry
 from benchmarks.search.catalogue import plan_named
 from tests.datasets import formula_machines
-from tests.search.tasks import matmul
+from tests.search.tasks import dense_relu, matmul
 
 
 @pytest.fixture
-def networks(monkeypatch: pytest.MonkeyPatch) -> None:
+def operators_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the operators are evaluated on: the networks take seconds to read."""
     monkeypatch.setattr(zoo, "EVALUATED", ())
     zoo.held_out.cache_clear()
 
 
-@pytest.mark.usefixtures("networks")
+@pytest.mark.usefixtures("operators_alone")
 def test_recorded_spaces_are_held_out() -> None:
     assert structural_hash(plan_named("winograd").case.dag) in zoo.held_out()
     assert structural_hash(matmul(24, 40, 36).dag) not in zoo.held_out()
 
 
-def test_evaluated_networks_exist_and_are_not_in_the_zoo(monkeypatch: pytest.MonkeyPatch) -> None:
-    suite = {Entry.parse(name).name for name in ALL}
-    assert set(zoo.EVALUATED) - {"bert"} <= suite
-    monkeypatch.setattr(Entry, "model", lambda self, seed: None)
-    monkeypatch.setattr(zoo, "restored", lambda name: None)
-    names = [name for name, _, _ in zoo._networks()]
-    assert not any(name.partition(".")[0] in zoo.EVALUATED[:5] for name in names)
-    assert {"vgg19", "squeezenet", "squeezenet.b4", "vit_tiny", "swin.dynamo"} <= set(names)
+def test_evaluated_networks_exist_and_are_not_in_the_zoo() -> None:
+    assert set(zoo.EVALUATED) <= {Entry.parse(name).name for name in ALL}
+    entries = zoo.entries()
+    assert not {entry.name for entry in entries} & set(zoo.EVALUATED)
+    labels = {entry.label for entry in entries}
+    assert {"vgg19", "squeezenet", "squeezenet.b4", "vit_tiny"} <= labels
 
 
-@pytest.mark.usefixtures("networks")
+def test_stored_graphs_have_tasks_at_each_size() -> None:
+    found = list(islice(zoo.exported(Request.of(effort="none")), 3))
+    assert len({task.key for _, task in found}) == 3
+
+
+@pytest.mark.usefixtures("operators_alone")
 def test_the_command_records_what_is_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,9 +60,10 @@ def test_the_command_records_what_is_allowed(
 
     monkeypatch.setattr(recording, "open_machines", formula_machines)
     monkeypatch.setattr(command, "zoo", two)
+    monkeypatch.setattr(command, "exported", lambda _: iter([("other", dense_relu(17, 40, 20))]))
     path = tmp_path / "d.npz"
     assert command.main(["-o", str(path), "--random", "0", "--programs", "6"]) == 0
-    assert f"{path}: 6 programs of 1 tasks" in capsys.readouterr().out
-    assert len(read_dataset(path)) == 6
+    assert f"{path}: 12 programs of 2 tasks" in capsys.readouterr().out
+    assert len(read_dataset(path)) == 12
     assert command.main(["-o", str(tmp_path / "no" / "d.npz")]) == 2
     assert "cannot write" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,13 +32,14 @@ def test_what_ships_is_of_this_version_and_small() -> None:
 
 
 @pytest.fixture
-def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only file that ships, for machines like the task's."""
     path = tmp_path / "m.txt"
     path.write_text(SavedModel.of(trained(), TASK.target.family).text())
     monkeypatch.setattr(pretrained, "shipped_files", lambda: iter([path]))
-    pretrained._of_family.cache_clear()
-    return path
+    pretrained_for.cache_clear()
+    yield path
+    pretrained_for.cache_clear()
 
 
 def test_it_ranks_for_its_family_and_the_closed_form_for_others(shipped: Path) -> None:
@@ -58,7 +60,7 @@ def test_one_of_other_features_is_left_out_and_a_damaged_one_is_refused(shipped:
     head, _, trees = text.partition("\n")
     shipped.write_text(head.replace('"features":"', '"features":"0') + "\n" + trees)
     assert pretrained_for(TASK.target) is None
-    pretrained._of_family.cache_clear()
+    pretrained_for.cache_clear()
     shipped.write_text(text[:-40])
     with pytest.raises(ForeignFile, match="is damaged"):
         pretrained_for(TASK.target)

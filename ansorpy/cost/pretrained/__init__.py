@@ -23,14 +23,10 @@ def shipped_files() -> Iterator[Path]:
     yield from sorted(Path(__file__).parent.glob("*.txt"))
 
 
+@lru_cache(maxsize=8)
 def pretrained_for(target: Target) -> SavedModel | None:
     """The model for machines like *target*; None if none ships, or features have changed since."""
-    return _of_family(target.family)
-
-
-@lru_cache(maxsize=8)
-def _of_family(family: str) -> SavedModel | None:
-    found = (SavedModel.shipped(path, family) for path in shipped_files())
+    found = (SavedModel.shipped(path, target.family) for path in shipped_files())
     return next((model for model in found if model is not None), None)
 
 
