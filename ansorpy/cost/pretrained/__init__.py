@@ -1,7 +1,7 @@
 """The learned models that ship with ansorpy: a file for each family of machines that was recorded.
 
-``ansorpy dataset train programs.npz -o ansorpy/cost/pretrained/NAME.txt`` writes one.  Machines of
-other families get the closed form.
+A file of ``ansorpy dataset train`` becomes one when it is put into this folder, under any name.
+Machines of other families get the closed form.
 """
 
 from __future__ import annotations
