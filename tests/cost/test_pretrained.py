@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from ansorpy.cost import pretrained
-from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.pretrained import pretrained_for, shipped_files, untuned_model
+from ansorpy.cost.pretrained import pretrained_for, shipped_files, shipped_model
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile
 from ansorpy.target import Target
@@ -37,20 +35,25 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "m.txt"
     path.write_text(SavedModel.of(trained(), TASK.target.family).text())
     monkeypatch.setattr(pretrained, "shipped_files", lambda: iter([path]))
-    pretrained_for.cache_clear()
+    _forget()
     yield path
+    _forget()
+
+
+def _forget() -> None:
     pretrained_for.cache_clear()
+    shipped_model.cache_clear()
 
 
 def test_it_ranks_for_its_family_and_the_closed_form_for_others(shipped: Path) -> None:
-    model, (programs, _) = untuned_model(TASK.target), population(30, 5)
-    assert isinstance(model, BoostedTrees)
+    model, (programs, _) = shipped_model(TASK.target), population(30, 5)
+    assert model is not None and model is shipped_model(TASK.target)
     np.testing.assert_allclose(
         model.predict(TASK, programs), trained().predict(TASK, programs), rtol=1e-6
     )
     other = Target.parse("cortex-a76")
     assert pretrained_for(other) is None
-    assert isinstance(untuned_model(other), AnalyticModel)
+    assert shipped_model(other) is None
     narrow = replace(TASK.target, vector_bits=TASK.target.vector_bits // 2)
     assert pretrained_for(narrow) is None
 
@@ -60,7 +63,7 @@ def test_one_of_other_features_is_left_out_and_a_damaged_one_is_refused(shipped:
     head, _, trees = text.partition("\n")
     shipped.write_text(head.replace('"features":"', '"features":"0') + "\n" + trees)
     assert pretrained_for(TASK.target) is None
-    pretrained_for.cache_clear()
+    _forget()
     shipped.write_text(text[:-40])
     with pytest.raises(ForeignFile, match="is damaged"):
         pretrained_for(TASK.target)

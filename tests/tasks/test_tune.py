@@ -16,7 +16,6 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
-from ansorpy.cost.pretrained import untuned_model
 from ansorpy.cost.programs import Programs
 from ansorpy.deadline import left_s
 from ansorpy.errors import NoValidProgram
@@ -558,10 +557,9 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
 
 
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
-    task = matmul(64, 64, 64)
-    model = untuned_model(task.target)
+    task, model = matmul(64, 64, 64), AnalyticModel()
     source = sampler(task)
-    options = PredictOptions(sketches=8, population=512, generations=2)
+    options = PredictOptions(sketches=8, population=512, generations=2, pretrained=False)
     states = list(predicted_best(task, source, options=options))
     assert str(states[-1].history) == ""
     rng = np.random.default_rng(0)

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.target import Target
 
-__all__ = ["pretrained_for", "shipped_files", "untuned_model"]
+__all__ = ["pretrained_for", "shipped_files", "shipped_model"]
 
 
 def shipped_files() -> Iterator[Path]:
@@ -30,7 +29,8 @@ def pretrained_for(target: Target) -> SavedModel | None:
     return next((model for model in found if model is not None), None)
 
 
-def untuned_model(target: Target) -> CostModel:
-    """What ranks programs for *target* of which nothing was measured."""
+@lru_cache(maxsize=8)
+def shipped_model(target: Target) -> CostModel | None:
+    """The same, to score with; one object for all tasks, which must not learn."""
     shipped = pretrained_for(target)
-    return AnalyticModel() if shipped is None else shipped()
+    return None if shipped is None else shipped()
