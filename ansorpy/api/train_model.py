@@ -110,15 +110,17 @@ def train_model(source: Source, target: Target | None = None) -> TrainedModel:
         UsageError: There are too few programs to learn from.
     """
     target = calibrated(target or Target.host())
-    is_database = isinstance(source, Database)
-    model = load_trials(source, target) if is_database else load_dataset(source, target)
+    if isinstance(source, ProgramDataset):
+        model = load_dataset(source, target)
+    else:
+        model = load_trials(source, target)
     tasks = model.data.tasks
     model.refit()
     saved = SavedModel.of(model, target.family)
     if not saved.programs or not saved.is_trained:
         raise _too_few(source, target, saved.programs, model.options.min_programs)
     failed = sum(int(np.isinf(samples.seconds).sum()) for samples in tasks.values())
-    if not is_database:
+    if isinstance(source, ProgramDataset):
         return TrainedModel(saved, failed, ())
     named = _named(source, tasks)
     shown = (Knowing.NOTHING, Knowing.OTHERS, Knowing.LOADED)
