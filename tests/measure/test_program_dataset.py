@@ -27,11 +27,11 @@ def test_what_is_written_comes_back_as_the_same_programs(tmp_path: Path) -> None
         np.testing.assert_allclose(after.seconds, before.seconds, rtol=1e-6)
         for one, other in zip(before.sketches, after.sketches, strict=True):
             assert (one.table == other.table).all() and one.name == other.name
-            scores = [
+            scores, again = (
                 AnalyticModel().predict(each.task, Programs(sketch.space(), sketch.table))
                 for each, sketch in ((before, one), (after, other))
-            ]
-            np.testing.assert_array_equal(*scores)
+            )
+            np.testing.assert_array_equal(scores, again)
             state = other.space().resolve(other.table[0])
             assert str(state.history) == str(one.space().resolve(one.table[0]).history)
 
