@@ -15,28 +15,38 @@ from ansorpy.api.parts import Parts
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
-from ansorpy.cost.metrics import Ranking, ranking
+from ansorpy.cost.metrics import Ranking, rank_correlation, ranking
+from ansorpy.cost.models import MODELS
+from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, predictions
 from ansorpy.cost.saved import SavedModel
 from ansorpy.cost.splits import Split, split
+from ansorpy.cost.static_linear import TERMS, StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.ranking import Evaluated
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset, read_dataset
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.rows import TaskRow
+from ansorpy.measure.records.rows import Record, TaskRow
 from ansorpy.search.task_search import training_seconds
 from ansorpy.target import Target, family_of
 
 __all__ = [
-    "TrainedModel", "evaluate_models", "load_dataset", "load_trials", "opened", "read_datasets",
-    "train_model",
+    "FittedWeights", "TrainedModel", "evaluate_models", "fit_weights", "load_dataset",
+    "load_trials", "opened", "read_datasets", "train_model", "train_network",
 ]  # fmt: skip
 
 Source: TypeAlias = Database | ProgramDataset
 """What models learn from."""
+
+_OfTask: TypeAlias = tuple[Task, Iterable[tuple[Programs, Floats]]]
+"""A task, and its programs with their seconds."""
+
+LEAST_TO_FIT = 2 * len(TERMS)
+"""Correct programs needed to fit the weights of the static linear model."""
 
 _SQLITE = b"SQLite format 3\0"
 
@@ -151,9 +161,9 @@ def evaluate_models(
     found = []
     for name, made in parts:
         model = made()
-        if not isinstance(made, SavedModel):
+        if name in MODELS:
             listener(f"{name}: learns from {len(learned)} programs")
-            _learn(model, learned.tasks.values())
+            _learn(model, ((each.task, _parts(each)) for each in learned.tasks.values()))
             model.refit()
         listener(f"{name}: ranks {len(held)} programs")
         found += [Evaluated(name, *_ranked(model, each)) for each in held_tasks]
@@ -169,14 +179,90 @@ def _ranked(model: CostModel, each: MeasuredTask) -> tuple[str, int, Ranking]:
 def load_dataset(dataset: ProgramDataset, target: Target) -> BoostedTrees:
     """Load every program in *dataset* for machines like *target* into an untrained model."""
     model = BoostedTrees()
-    _learn(model, (e for e in dataset.tasks.values() if e.task.target.family == target.family))
+    _learn(model, _measured(dataset, target))
     return model
 
 
-def _learn(model: CostModel, tasks: Iterable[MeasuredTask]) -> None:
-    for each in tasks:
-        for sketch in each.sketches:
-            model.learn(each.task, Programs(sketch.space(), sketch.table), sketch.seconds)
+def _learn(model: CostModel, measured: Iterable[_OfTask]) -> None:
+    for task, parts in measured:
+        for programs, seconds in parts:
+            model.learn(task, programs, seconds)
+
+
+def _measured(source: Source, target: Target) -> Iterator[_OfTask]:
+    """The programs of each task in *source* for machines like *target*."""
+    if isinstance(source, ProgramDataset):
+        for each in source.tasks.values():
+            if each.task.target.family == target.family:
+                yield each.task, _parts(each)
+        return
+    for row in source.tasks():
+        if _family(row) == target.family:
+            found = _programs(source, source.records(row.key))
+            parts = ((p, np.array([training_seconds(record.result)])) for record, p in found)
+            yield _task(source, row, target), parts
+
+
+def _parts(each: MeasuredTask) -> Iterator[tuple[Programs, Floats]]:
+    for sketch in each.sketches:
+        yield Programs(sketch.space(), sketch.table), sketch.seconds
+
+
+@dataclass(frozen=True)
+class FittedWeights:
+    """Weights of the static linear model, and the programs and tasks they were fitted to.
+
+    ``correlation`` is the mean over tasks of the rank correlation with their times.
+    """
+
+    model: StaticLinear
+    programs: int
+    tasks: int
+    correlation: float
+
+
+def fit_weights(source: Source, target: Target | None = None) -> FittedWeights:
+    """Fit ``static_linear`` to the correct programs in *source* from machines like *target*.
+
+    *target* is this machine by default.
+
+    Raises:
+        UsageError: There are too few programs, or they are not for a CPU.
+    """
+    target = calibrated(target or Target.host())
+    measured = []
+    for task, parts in _measured(source, target):
+        found = [(static_terms(task, programs), seconds) for programs, seconds in parts]
+        if any(np.isfinite(seconds).any() for _, seconds in found):
+            terms, times = (np.concatenate(columns) for columns in zip(*found, strict=True))
+            measured.append((terms, times))
+    programs = sum(int(np.isfinite(seconds).sum()) for _, seconds in measured)
+    if programs < LEAST_TO_FIT:
+        raise _too_few(source, target, programs, LEAST_TO_FIT)
+    weights = fitted_weights(measured)
+    correlations = [rank_correlation(-(terms @ weights), -seconds) for terms, seconds in measured]
+    model = StaticLinear(weights, target.family)
+    return FittedWeights(model, programs, len(measured), float(np.nanmean(correlations)))
+
+
+def train_network(source: Source, name: str, target: Target | None = None) -> NetworkModel:
+    """The network called *name*, trained on all programs in *source* from machines like *target*.
+
+    Raises:
+        UsageError: It is no network, or there are too few programs to learn from.
+        MissingDependency: torch is not installed.
+    """
+    model = MODELS.one(name)
+    if not isinstance(model, NetworkModel):
+        raise UsageError(
+            f"the cost model {name} has nothing to save", hint="train boosted, or a network"
+        )
+    target = calibrated(target or Target.host())
+    _learn(model, _measured(source, target))
+    model.refit()
+    if not model.is_trained:
+        raise UsageError(f"there are too few programs for {target.family} to learn from")
+    return model
 
 
 def _too_few(source: Source, target: Target, programs: int, needed: int) -> UsageError:
@@ -186,9 +272,9 @@ def _too_few(source: Source, target: Target, programs: int, needed: int) -> Usag
         name, families = "the dataset", [e.task.target.family for e in source.tasks.values()]
     others = sorted({*families} - {target.family, ""})
     return UsageError(
-        f"{name} has {programs} trials for {target.family}, too few to learn "
+        f"{name} has {programs} programs for {target.family}, too few to learn "
         f"from (at least {needed} are needed)",
-        hint=f"it has trials for {', '.join(others)}: name such a target with --target"
+        hint=f"it has programs for {', '.join(others)}: name such a target with --target"
         if others
         else "tune or record something first",
     )
@@ -230,15 +316,20 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
     if not missing:
         return
     task = _task(database, row, target)
-    for record in missing:
+    for record, programs in _programs(database, missing):
+        seconds = np.array([training_seconds(record.result)])
+        database.samples.put([record.id], model.samples(task, programs, seconds))
+
+
+def _programs(database: Database, records: Iterable[Record]) -> Iterator[tuple[Record, Programs]]:
+    """The program of each record that can be replayed and is for one size."""
+    for record in records:
         try:
             state = record.state(database.definitions.get(record.definition))
         except ForeignFile:
             continue
-        if state.definition.dims:
-            continue
-        seconds = np.array([training_seconds(record.result)])
-        database.samples.put([record.id], model.samples(task, Programs.of(state), seconds))
+        if not state.definition.dims:
+            yield record, Programs.of(state)
 
 
 def _task(database: Database, row: TaskRow, target: Target) -> Task:

@@ -11,7 +11,7 @@ import pytest
 from ansorpy.api import dataset as recording
 from ansorpy.api.dataset import RecordProgress, random_tasks, record_dataset
 from ansorpy.api.request import Request
-from ansorpy.api.train_model import evaluate_models, train_model
+from ansorpy.api.train_model import evaluate_models, fit_weights, train_model
 from ansorpy.cost.splits import Split
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
@@ -97,6 +97,16 @@ def test_training_takes_the_programs_of_one_family(tmp_path: Path) -> None:
     write_dataset(dataset, tmp_path / "d.npz")
     found = train_model(read_dataset(tmp_path / "d.npz"))
     assert (found.model.programs, found.model.tasks, found.held_out) == (36, 3, ())
-    with pytest.raises(UsageError, match="the dataset has 0 trials for cuda") as refused:
+    with pytest.raises(UsageError, match="the dataset has 0 programs for cuda") as refused:
         train_model(dataset, Target.parse("sm_90"))
     assert "name such a target with --target" in (refused.value.hint or "")
+
+
+def test_weights_and_files_of_them_are_models_too(tmp_path: Path) -> None:
+    found = fit_weights(small_dataset())
+    assert (found.programs, found.tasks) == (36, 3) and found.correlation > 0.3
+    (tmp_path / "w.json").write_text(found.model.text())
+    said: list[str] = []
+    name = str(tmp_path / "w.json")
+    evaluate_models([name], small_dataset(), Split.WITHIN_TASK, listener=said.append)
+    assert said == [f"{name}: ranks 6 programs"]

@@ -88,6 +88,15 @@ def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(
     assert [row["model"] for row in rows] == ["analytic", "analytic"] and "pairs" in rows[0]
     assert main(["dataset", "train", path, "-o", str(tmp_path / "m.txt"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["programs"] == 16
+    train = ["dataset", "train", path, "--cost-model"]
+    for name, file, message in (
+        ("static_linear", "w.json", "too few to learn from"),
+        ("rf", "w.npz", "has nothing to save"),
+        ("tlp", "w.txt", "networks are saved as arrays"),
+        ("absent", "w.npz", 'unknown cost model "absent"'),
+    ):
+        assert main([*train, name, "-o", str(tmp_path / file)]) == 2
+        assert message in capsys.readouterr().err
     assert main(["dataset", "eval", path, "--split", "by_target"]) == 2
     assert "split by_task" in capsys.readouterr().err
 
@@ -156,7 +165,7 @@ def test_nothing_to_learn_from_and_wrong_words(
         pass
     db, out, train = str(folder / "a.db"), str(tmp_path / "m.txt"), ["dataset", "train"]
     for command, code, message in (
-        ([*train, str(tmp_path / "empty.db"), "-o", out], 2, "has 0 trials for"),
+        ([*train, str(tmp_path / "empty.db"), "-o", out], 2, "has 0 programs for"),
         ([*train, db, "-o", out, "--target", "sm_90"], 2, "name such a target"),
         ([*train, db], 2, "needs data and a file"),
         ([*train, "-o", out], 2, "needs data and a file"),

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
 from ansorpy.cost.splits import Split
+
+if TYPE_CHECKING:
+    from ansorpy.api.train_model import Source
+    from ansorpy.target import Target
 
 __all__ = ["dataset"]
 
@@ -53,7 +58,8 @@ def dataset(
     cost_model: Annotated[
         list[str] | None,
         typer.Option(
-            help="eval: a model, by name or file, may be repeated; default: analytic and boosted."
+            help="eval: models by name or file; train: one by name; default: analytic and boosted, "
+            "to train boosted."
         ),
     ] = None,
     split: Annotated[Split, typer.Option(help="eval: what is held out.")] = Split.BY_TASK,
@@ -69,7 +75,7 @@ def dataset(
     if action is Action.record:
         _record(given, output, random, programs, time_limit, threads, target, seed, quiet)
     elif action is Action.train:
-        _train(given, output, target, as_json)
+        _train(given, output, (cost_model or ["boosted"])[-1], target, plugin, as_json)
     else:
         _evaluate(given, cost_model or ["analytic", "boosted"], split, plugin, seed, quiet, as_json)
 
@@ -78,7 +84,6 @@ def _record(
     networks: list[Path], output: Path | None, random: int, programs: int, time_limit: str | None,
     threads: int | None, target: str, seed: int, quiet: bool,
 ) -> None:  # fmt: skip
-    from functools import partial
     from itertools import chain
     from math import inf
 
@@ -109,11 +114,14 @@ def _record(
     print(f"{output}: {len(found)} programs of {len(found.tasks)} tasks")
 
 
-def _train(files: list[Path], output: Path | None, target: str, as_json: bool) -> None:
-    from ansorpy.api.train_model import opened, train_model
+def _train(
+    files: list[Path], output: Path | None, name: str, target: str, plugin: list[Path] | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.train_model import opened
+    from ansorpy.cost.models import MODELS
     from ansorpy.errors import UsageError
-    from ansorpy.evaluation.ranking import figures, overall_table
-    from ansorpy.evaluation.tables import show
     from ansorpy.target import Target
     from ansorpy.writable import demand_writable
 
@@ -122,23 +130,61 @@ def _train(files: list[Path], output: Path | None, target: str, as_json: bool) -
             "training needs data and a file for the model",
             hint="write: ansorpy dataset train programs.npz -o model.txt",
         )
+    load_plugins(plugin or ())
+    MODELS.factory(name)  # refuse an unknown one at once
     demand_writable(output)
+    train = {"boosted": _boosted, "static_linear": _weights}.get(name, partial(_network, name))
     with opened(files) as source:
-        found = train_model(source, Target.parse(target))
+        facts, said = train(source, Target.parse(target), output)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        print(f"wrote {output}: {said}")
+
+
+def _boosted(source: Source, target: Target, output: Path) -> tuple[dict[str, object], str]:
+    from ansorpy.api.train_model import train_model
+    from ansorpy.evaluation.ranking import figures, overall_table
+
+    found = train_model(source, target)
     found.save(output)
     model = found.model
-    if as_json:
-        facts = {"family": model.family, "programs": model.programs, "failed": found.failed}
-        facts |= {"tasks": model.tasks, "digest": model.digest}
-        print(json.dumps({**facts, "held_out": figures(found.held_out)}, indent=2))
-        return
+    facts = {
+        "family": model.family, "programs": model.programs, "failed": found.failed,
+        "tasks": model.tasks, "digest": model.digest, "held_out": figures(found.held_out),
+    }  # fmt: skip
     failed = f", {found.failed} of which failed" if found.failed else ""
-    print(
-        f"wrote {output}: trained on {model.programs} programs of {model.tasks} tasks"
-        f" for {model.family}{failed}"
+    trained = f"trained on {model.programs} programs of {model.tasks} tasks for {model.family}"
+    table = f"\n{overall_table(found.held_out).text()}" if found.held_out else ""
+    return facts, f"{trained}{failed}{table}"
+
+
+def _weights(source: Source, target: Target, output: Path) -> tuple[dict[str, object], str]:
+    from ansorpy.api.train_model import fit_weights
+
+    found = fit_weights(source, target)
+    output.write_text(found.model.text())
+    facts = {
+        "family": found.model.family, "programs": found.programs, "tasks": found.tasks,
+        "correlation": found.correlation,
+    }  # fmt: skip
+    return facts, (
+        f"fitted to {found.programs} programs of {found.tasks} tasks for {found.model.family}; "
+        f"rank correlation with their times {found.correlation:.2f}"
     )
-    if found.held_out:
-        show(overall_table(found.held_out))
+
+
+def _network(
+    name: str, source: Source, target: Target, output: Path
+) -> tuple[dict[str, object], str]:
+    from ansorpy.api.train_model import train_network
+    from ansorpy.cost.neural.saved import write_network
+    from ansorpy.errors import UsageError
+
+    if output.suffix != ".npz":
+        raise UsageError("networks are saved as arrays", hint=f"write: -o {output.stem}.npz")
+    write_network(train_network(source, name, target), output)
+    return {"model": name}, f"the network {name}"
 
 
 def _evaluate(
