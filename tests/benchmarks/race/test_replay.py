@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.search.race import Contestant, Race, expected, run, trials_to
+from benchmarks.search.report import Results
 
 from ansorpy.errors import UsageError
 from ansorpy.measure.recorded_grid import Grid, write_grid
 from benchmarks.search.__main__ import main
-from benchmarks.search.race import Contestant, Race, expected, run, trials_to
-from benchmarks.search.report import Results
 from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 

@@ -1,0 +1,126 @@
+"""Carry out the jobs of a study that have no outcome yet, within a budget of wall-clock time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from time import monotonic
+from typing import Any
+
+from ansorpy.errors import AnsorpyError
+from benchmarks.study.outcomes import Outcome, Outcomes, Value
+
+__all__ = ["Job", "carry_out"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One experiment.
+
+    Args:
+        key: Its name, of parts that slashes separate; outcomes are kept by it.
+        work: Makes its value; it is sent to another process, so it is a partial of a function.
+        alone: Whether it times programs, so that nothing else may run beside it.
+        about_s: Seconds that it takes at least; it does not begin when fewer are left.
+    """
+
+    key: str
+    work: Callable[[], Value]
+    alone: bool = False
+    about_s: float = 0.0
+
+
+def carry_out(
+    jobs: Sequence[Job], outcomes: Outcomes, budget_s: float, processes: int, say: Say
+) -> int:
+    """Carry out *jobs* in their order; return how many are left when the budget is spent.
+
+    Those that time programs run one after another, each in a process of its own, so that none finds
+    what an earlier one has loaded; the others run in *processes* at a time.
+    """
+    ends_at = monotonic() + budget_s
+    pending = [job for job in jobs if job.key not in outcomes]
+    say(f"{len(jobs) - len(pending)} of {len(jobs)} jobs are done")
+    beside = [job for job in pending if not job.alone]
+    left = _together(beside, outcomes, ends_at, processes, say)
+    for job in (job for job in pending if job.alone):
+        if monotonic() + job.about_s > ends_at:
+            left += 1
+            continue
+        with _pool(1) as pool:
+            load, began = os.getloadavg()[0], monotonic()
+            _keep(job, pool.submit(_timed, job), outcomes, load, began, say)
+    return left
+
+
+def _together(
+    jobs: Sequence[Job], outcomes: Outcomes, ends_at: float, processes: int, say: Say
+) -> int:
+    """Carry out jobs that time nothing, several at once; return how many are left."""
+    queue = iter(jobs)
+    begun = 0
+    if not jobs:
+        return 0
+    with _pool(processes) as pool:
+        running: dict[Future[tuple[Value, float]], tuple[Job, float]] = {}
+        while True:
+            for job in _next(queue, 2 * processes - len(running), ends_at):
+                running[pool.submit(_timed, job)] = (job, monotonic())
+                begun += 1
+            if not running:
+                return len(jobs) - begun
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
+                say("a process ended without an answer; running were: " + ", ".join(
+                    job.key for job, _ in running.values()
+                ))  # fmt: skip
+                return len(jobs) - begun + len(running)
+            for future in done:
+                job, began = running.pop(future)
+                _keep(job, future, outcomes, 0.0, began, say)
+
+
+def _next(queue: Iterator[Job], n: int, ends_at: float) -> Iterator[Job]:
+    """The next *n* jobs that may still begin."""
+    for _ in range(n):
+        if monotonic() >= ends_at or (job := next(queue, None)) is None:
+            return
+        yield job
+
+
+def _timed(job: Job) -> tuple[Value, float]:
+    began = monotonic()
+    return job.work(), monotonic() - began
+
+
+def _keep(
+    job: Job, future: Future[tuple[Value, float]], outcomes: Outcomes, load: float, began: float,
+    say: Say,
+) -> None:  # fmt: skip
+    """Write what a job found; that it failed, or that its process died, is an outcome too."""
+    value: dict[str, Any] | None = None
+    seconds, reason = monotonic() - began, ""
+    try:
+        found, seconds = future.result()
+        value = dict(found)
+    except AnsorpyError as error:
+        reason = error.message
+    except BrokenProcessPool:
+        reason = "its process ended without an answer"
+    except Exception as error:  # a part that users registered may raise anything
+        reason = f"{type(error).__name__}: {error}"
+    outcome = Outcome.now(
+        job.key, outcomes.conditions, value=value, error=reason, seconds=seconds, load=load
+    )
+    outcomes.add(outcome)
+    say(f"{job.key}: {reason or f'{seconds:.1f} s'}")
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))

@@ -1,0 +1,135 @@
+"""A study: stages of jobs, and the page that its outcomes make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.study.jobs import Job
+from benchmarks.study.outcomes import Conditions, Outcomes
+from benchmarks.study.plots import Spec, svg
+
+__all__ = ["Section", "Settings", "Stage", "Study", "page"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a call of the command asks for; the keys of jobs name the limits.
+
+    Args:
+        only: Contestants; empty: all that are registered.
+        on: Subjects (spaces, operators, networks); empty: those of the stage.
+        seconds: Limit of tuning an operator; ``network_seconds`` that of a network.
+        trials: Trials of tuning where trials limit it.
+        folder: Where records and files of networks are kept.
+        spaces: Folder of recorded spaces.
+    """
+
+    only: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    seeds: int | None = None
+    seconds: float | None = None
+    network_seconds: float | None = None
+    trials: int | None = None
+    threads: int = 1
+    folder: Path = Path("build")
+    spaces: Path = Path("spaces")
+
+    def subjects(self, usual: Sequence[str]) -> Sequence[str]:
+        """The subjects of a stage whose usual ones are *usual*."""
+        return self.on or usual
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: Markdown, and pictures by name.  Empty text: there are no results."""
+
+    text: str = ""
+    pictures: Mapping[str, Spec] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a study.
+
+    Args:
+        help: What it measures, as a sentence; the page begins its section with it.
+        jobs: The jobs that settings ask for, in order.
+        section: What the outcomes show.
+    """
+
+    name: str
+    title: str
+    help: str
+    jobs: Callable[[Settings], Sequence[Job]]
+    section: Callable[[Settings, Outcomes], Section]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Args:
+    command: What runs it, such as ``python -m benchmarks.race``.
+    title: The page's heading, and ``about`` what follows it.
+    page: Where the page is written; its pictures are written to ``pictures`` beside its folder.
+    summary: What the page says before its sections.
+    """
+
+    name: str
+    title: str
+    about: str
+    page: Path
+    stages: tuple[Stage, ...]
+    summary: Callable[[Settings, Outcomes], str] = lambda settings, outcomes: ""
+
+    @property
+    def command(self) -> str:
+        return f"python -m benchmarks.{self.name}"
+
+    @property
+    def pictures(self) -> Path:
+        """The folder of the page's pictures."""
+        return self.page.parent.parent / "pictures"
+
+
+def page(study: Study, settings: Settings, outcomes: Outcomes) -> tuple[str, dict[str, str]]:
+    """The page of *study* as Markdown, and its pictures as SVG by file name."""
+    pictures: dict[str, str] = {}
+    parts = [f"# {study.title}", study.about, _provenance(study, outcomes)]
+    if summary := study.summary(settings, outcomes):
+        parts.append(summary)
+    for stage in study.stages:
+        section = stage.section(settings, outcomes)
+        parts += [f"## {stage.title}", stage.help]
+        if not section.text:
+            parts.append(f"No results yet: `{study.command} --stage {stage.name}`.")
+            continue
+        for name, spec in section.pictures.items():
+            file = f"{study.name}_{name}.svg"
+            pictures[file] = svg(spec)
+            parts.append(f"![{stage.title}](../pictures/{file})")
+        parts.append(section.text)
+    return "\n\n".join(parts) + "\n", pictures
+
+
+def _provenance(study: Study, outcomes: Outcomes) -> str:
+    lines = [f"Written by `{study.command} --stage report`; not by hand."]
+    found = list(outcomes)
+    if found:
+        dates = sorted(outcome.date for outcome in found)
+        lines.append(
+            f"{outcomes.conditions.machine}; ansorpy {outcomes.conditions.code}; "
+            f"{len(found)} jobs, {dates[0]} to {dates[-1]}."
+        )
+        busy = sum(outcome.load > 1 for outcome in found)
+        if busy:
+            lines.append(f"{busy} of them began while other processes ran: do not cite figures.")
+    else:
+        lines.append("There are no results of this machine and this code yet.")
+    lines += _others(outcomes.others)
+    return "\n".join(lines)
+
+
+def _others(found: set[Conditions]) -> Iterator[str]:
+    for other in sorted(found, key=lambda one: (one.code, one.machine)):
+        yield f"The file also has results of {other.code} on {other.machine}."
