@@ -27,7 +27,7 @@ STAGES = {
 }  # fmt: skip
 HEADING, MARK = "## What we saw", "benchmarks.race"
 
-_Row = tuple[str, str, str, str]
+_Row = tuple[str, ...]
 
 
 def write_part_pages(docs: Path, settings: Settings, outcomes: Outcomes) -> list[Path]:

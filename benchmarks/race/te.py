@@ -52,8 +52,8 @@ def te_tensors(dag: ComputeDAG, tvm: Any) -> list[Any]:
         UnsupportedModel: It has an expression that no benchmark has.
     """
     made: dict[Any, Any] = {}
-    for op in dag.args:
-        made[op] = tvm.te.placeholder(op.shape, dtype=op.dtype.value, name=op.name)
+    for given in dag.args:
+        made[given] = tvm.te.placeholder(given.shape, dtype=given.dtype.value, name=given.name)
     for op in dag.computes:
         made[op] = _compute(op, made, tvm)
     return [made[op] for op in (*dag.args, *dag.outputs)]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -67,7 +74,7 @@ def _together(
     begun = 0
     if not jobs:
         return 0
-    with _pool(processes) as pool:
+    with _beside_each_other(processes) as pool:
         running: dict[Future[tuple[Value, float]], tuple[Job, float]] = {}
         while True:
             for job in _next(queue, 2 * processes - len(running), ends_at):
@@ -124,3 +131,8 @@ def _keep(
 
 def _pool(processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+
+
+def _beside_each_other(processes: int) -> Executor:
+    """A pool for jobs that time nothing; a single one needs no process of its own."""
+    return _pool(processes) if processes > 1 else ThreadPoolExecutor(1)
