@@ -74,17 +74,21 @@ def _section(
     rows.sort(key=lambda row: (row[0], order.index(row[1])))
     heading = ("", "variant", "runs", *(f"after {n}" for n in thirds))
     table = markdown(heading, rows)
-    text = "\n\n".join((CLAIMS[stage].text, "Speed relative to the best of all:", table, *notes))
-    return Section(text, {stage: curves(drawn, "trials", "speed relative to the best")})
+    text = "\n\n".join((CLAIMS[stage].text, *notes))
+    return Section(
+        text,
+        f"Speed relative to the best of all:\n\n{table}",
+        {stage: curves(drawn, "trials", "speed relative to the best")},
+    )
 
 
 def _best(found: Sequence[Value]) -> float:
-    return min(value["best_ms"] for value in found)
+    return min(float(value["best_ms"]) for value in found)
 
 
 def at_trials(value: Value, trials: int) -> float:
     """The best milliseconds of a run after so many trials; infinite before its first program."""
-    known = [ms for _, n, ms in value["points"] if n <= trials]
+    known = [float(ms) for _, n, ms in value["points"] if n <= trials]
     return min(known, default=float("inf"))
 
 

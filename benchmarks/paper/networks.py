@@ -88,8 +88,11 @@ def _section(settings: Settings, outcomes: Outcomes) -> Section:
         for name, r in results.items()
         for engine, time in r.engines.items()
     ]  # fmt: skip
-    text = "\n\n".join((CLAIMS["networks"].text, table, mean))
-    return Section(text, {"networks": grouped_bars(bars, "speed relative to the fastest")})
+    return Section(
+        CLAIMS["networks"].text,
+        f"{table}\n\n{mean}",
+        {"networks": grouped_bars(bars, "speed relative to the fastest")},
+    )
 
 
 def _curve_jobs(settings: Settings) -> Sequence[Job]:
@@ -132,8 +135,12 @@ def _curves_section(settings: Settings, outcomes: Outcomes) -> Section:
         "kernels ms",
         "trials",
     )
-    text = f"{CLAIMS['quality'].text}\n\n{markdown(heading, rows)}"
-    return Section(text, {"quality": curves(drawn, "trials", "sum of the kernels, ms")})
+    tables = markdown(heading, rows)
+    return Section(
+        CLAIMS["quality"].text,
+        tables,
+        {"quality": curves(drawn, "trials", "sum of the kernels, ms", is_log=True)},
+    )
 
 
 def _when(points: Sequence[Sequence[float]], goal_ms: float) -> str:

@@ -66,16 +66,16 @@ def _section(name: str, families: Sequence[str], settings: Settings, outcomes: O
     rows.append(_row("all", results))
     best = sum((r.ratio or 0.0) >= 1 for r in results)
     heading = ("class", "cases", "best library / ours", "least", "most")
-    text = (
-        f"{CLAIMS[name].text}\n\nFastest in {best} of {len(results)} cases. Geometric means of the "
-        f"fastest library's time divided by ours:\n\n{markdown(heading, rows)}"
+    text = f"{CLAIMS[name].text}\n\nFastest in {best} of {len(results)} cases."
+    tables = "Geometric means of the fastest library's time divided by ours:\n\n" + markdown(
+        heading, rows
     )
     bars = [
         {"subject": group, "name": engine, "value": _normalised(results, group, engine)}
         for group in groups
         for engine in dict.fromkeys(e for r in results for e in r.engines)
     ]
-    return Section(text, {name: grouped_bars(bars, "speed relative to the fastest")})
+    return Section(text, tables, {name: grouped_bars(bars, "speed relative to the fastest")})
 
 
 def _row(group: str, members: Sequence[Result]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from benchmarks.race import live, recorded
 from benchmarks.race.bars import bars
 from benchmarks.race.metaschedule import STAGE as METASCHEDULE
 from benchmarks.race.part_pages import write_part_pages
+from benchmarks.race.schedulers import STAGE as SCHEDULERS
 from benchmarks.race.untuned import STAGE as UNTUNED
 from benchmarks.study.command import run_study
 from benchmarks.study.outcomes import Outcomes
@@ -27,8 +28,11 @@ command continues it."""
 
 def race(docs: Path = DOCS) -> Study:
     """The race, whose page is written into *docs*."""
-    stages = (*recorded.STAGES, *live.STAGES, UNTUNED, METASCHEDULE)
-    return Study("race", "The race", ABOUT, docs / "results" / "race.md", stages, bars)
+    stages = (*recorded.STAGES, *live.STAGES, SCHEDULERS, UNTUNED, METASCHEDULE)
+    results = docs / "results"
+    return Study(
+        "race", "The race", ABOUT, results / "race.md", stages, bars, results / "race_tables.md"
+    )
 
 
 def main(arguments: Sequence[str] | None = None, docs: Path = DOCS) -> int:

@@ -12,7 +12,7 @@ from benchmarks.study.comparison import compared
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import curves, standings
-from benchmarks.study.standings import figure, medians_table, standings_table
+from benchmarks.study.standings import figure, learnt, standings_table
 from benchmarks.study.study import Section, Settings, Stage
 from benchmarks.study.tuned import Limit, Subject, timed_in_turns, tuned
 
@@ -125,19 +125,16 @@ def _section(name: str, heats: Sequence[Heat], outcomes: Outcomes) -> Section:
     racing = [Contestant(*found.split(":")) for found in scores]
     labels = {one.name: one.label("strategy") for one in racing}
     found = compared(scores, default)
-    order = [standing.name for standing in found.standings]
     unit = "time / fastest"
-    text = [
-        standings_table(found, unit, labels, default),
-        "Medians over the seeds, as multiples of the fastest contestant's time in the same final:",
-        medians_table(scores, labels, order),
-        *_failed(heats, outcomes),
-    ]
+    text = [learnt(found, labels, default), *_failed(heats, outcomes)]
+    tables = standings_table(found, scores, unit, labels, default)
     pictures = {
         name: standings(found, f"{unit}, geometric mean", labels),
-        f"{name}_curves": curves(_rows(heats, racing, labels, outcomes), "seconds", "best ms"),
+        f"{name}_curves": curves(
+            _rows(heats, racing, labels, outcomes), "seconds", "best ms", is_log=True
+        ),
     }
-    return Section("\n\n".join(text), pictures)
+    return Section("\n".join(text), tables, pictures)
 
 
 def _rows(

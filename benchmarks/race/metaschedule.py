@@ -96,10 +96,8 @@ def _section(settings: Settings, outcomes: Outcomes) -> Section:
         return Section("\n".join(notes))
     heading = ("", f"{OURS} ms", "after", f"{METASCHEDULE} ms", "after", "ratio")
     trials = settings.trials or TRIALS
-    text = (
-        f"{METASCHEDULE} measures {trials} programs of each task; a ratio above 1: ours is faster."
-    )
-    return Section("\n\n".join((markdown(heading, rows), text, *notes)))
+    text = f"{METASCHEDULE} measures {trials} programs of each task; above 1, ours is faster."
+    return Section("\n\n".join((text, *notes)), markdown(heading, rows))
 
 
 def _ms(value: float | None) -> str:

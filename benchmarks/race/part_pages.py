@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import geometric_mean, median
 
 from benchmarks.cells import markdown
 from benchmarks.document import into, marks
 from benchmarks.race.contestant import Contestant
-from benchmarks.race.live import strategy_heats
+from benchmarks.race.live import ratios, strategy_heats
 from benchmarks.race.recorded import needed
 from benchmarks.race.replay import FRACTIONS
+from benchmarks.race.schedulers import trials_needed
+from benchmarks.race.untuned import untuned_times
+from benchmarks.study.comparison import Scores
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.standings import figure
 from benchmarks.study.study import Settings
@@ -24,10 +27,12 @@ FOLDERS = {
 }  # fmt: skip
 STAGES = {
     "strategy": "spaces strategies", "cost_model": "models untuned", "selector": "selectors",
+    "scheduler": "schedulers",
+}  # fmt: skip
+PLAINEST = {
+    "strategy": "random", "cost_model": "random", "selector": "top_k", "scheduler": "round_robin",
 }  # fmt: skip
 HEADING, MARK = "## What we saw", "benchmarks.race"
-
-_Row = tuple[str, ...]
 
 
 def write_part_pages(docs: Path, settings: Settings, outcomes: Outcomes) -> list[Path]:
@@ -54,39 +59,40 @@ def _filled(text: str, seen: str) -> str:
 
 
 def _seen(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> str:
-    """A table row for each measure of the part, beside the default and ``random``."""
-    rows = list(_rows(kind, name, settings, outcomes))
+    """A table row for each measure of the part, beside the default and the plainest part."""
+    if kind not in STAGES:
+        return "Not raced: what it gains depends on the records that there are."
+    names = (name, Contestant.default().parts[kind], PLAINEST[kind])
+    rows = [
+        (what, *(_mean(scores, one, name) for one in names))
+        for what, scores in _measures(kind, settings, outcomes)
+        if name in scores
+    ]
     if not rows:
-        stages = STAGES.get(kind, "schedulers" if kind == "scheduler" else "")
-        if not stages:
-            return "Not raced: what it gains depends on the records that there are."
-        return f"No results yet: `python -m benchmarks.race --stage {stages} report`."
-    table = markdown(("", name, "the default", "`random`"), rows)
+        return f"No results yet: `python -m benchmarks.race --stage {STAGES[kind]} report`."
+    table = markdown(("geometric means", *(f"`{one}`" for one in names)), rows)
     where, code = outcomes.conditions.machine, outcomes.conditions.code
     return f"{table}\n\n{where}; ansorpy {code}; [the race](../../results/race.md)."
 
 
-def _rows(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
-    default = Contestant.default()
-    trio = [Contestant.exchanged(kind, name), default, Contestant.exchanged(kind, "random")]
-    every = needed(settings, outcomes, max(FRACTIONS))
-    trials = [every.get(one, {}) for one in trio]
-    if trials[0]:
-        yield ("trials to 99 % on recorded spaces", *map(_mean, trials))
+def _measures(kind: str, settings: Settings, outcomes: Outcomes) -> Iterator[tuple[str, Scores]]:
+    """What was measured of parts of *kind*: by part and subject."""
+    if kind == "scheduler":
+        yield "trials of five networks", trials_needed(settings, outcomes)
+        return
+    found = needed(settings, outcomes, max(FRACTIONS))
+    trials = {one.parts[kind]: spaces for one, spaces in found.items() if one.is_of(kind)}
+    yield "trials to 99 % on recorded spaces", trials
     if kind == "strategy":
-        finals = [heat.times(outcomes) for heat in strategy_heats(settings)]
-        finals = [times for times in finals if all(one.name in times for one in trio[:2])]
-        if finals:
-            yield (
-                "time / default's, live",
-                *(_mean_ratio(finals, one.name, default.name) for one in trio),
-            )
+        times = ratios(strategy_heats(settings), outcomes)
+        yield "time / fastest, on this machine", {n.split(":")[0]: t for n, t in times.items()}
+    if kind == "cost_model":
+        yield "ms of networks with effort none", untuned_times(settings, outcomes)
 
 
-def _mean(spaces: dict[str, list[float]]) -> str:
-    return figure(geometric_mean([median(found) for found in spaces.values()])) if spaces else ""
-
-
-def _mean_ratio(finals: list[Mapping[str, float]], name: str, other: str) -> str:
-    ratios = [times[name] / times[other] for times in finals if name in times]
-    return figure(geometric_mean(ratios)) if ratios else ""
+def _mean(scores: Scores, name: str, part: str) -> str:
+    """The mean of *name* on the subjects that *part* has scores on; empty if it lacks one."""
+    subjects, found = scores[part], scores.get(name, {})
+    if not set(subjects) <= set(found):
+        return ""
+    return figure(geometric_mean([median(found[subject]) for subject in subjects]))

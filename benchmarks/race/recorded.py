@@ -14,7 +14,7 @@ from benchmarks.study.comparison import compared
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.plots import standings
-from benchmarks.study.standings import medians_table, standings_table
+from benchmarks.study.standings import learnt, standings_table
 from benchmarks.study.study import Section, Settings, Stage
 
 __all__ = ["SEEDS", "STAGES", "needed"]
@@ -73,7 +73,8 @@ def needed(
 
 def _searching(text: str) -> Contestant:
     """The contestant that :func:`_search` wrote."""
-    return Contestant(*text.split(":"), scheduler=Contestant.default().scheduler)
+    strategy, selector, cost_model = text.split(":")
+    return Contestant(strategy, selector, cost_model, Contestant.default().scheduler)
 
 
 def _section(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> Section:
@@ -85,16 +86,14 @@ def _section(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> Se
         return Section()
     labels = {one.name: one.label(kind) for one in racing}
     found = compared(scores, default)
-    order = [standing.name for standing in found.standings]
     text = [
-        standings_table(found, "trials to 99 %", labels, default),
-        "Medians on each space:",
-        medians_table(scores, labels, order),
+        learnt(found, labels, default),
         _drawn(settings, scores[default]),
         *(f"Failed: {key}, {reason}." for key, reason in _failures(settings, outcomes, kind)),
     ]
+    tables = standings_table(found, scores, "trials to 99 %", labels, default)
     pictures = {name: standings(found, "trials to 99 % of the best, geometric mean", labels)}
-    return Section("\n\n".join(text), pictures)
+    return Section("\n".join(text), tables, pictures)
 
 
 def _drawn(settings: Settings, spaces: Sequence[str] | dict[str, list[float]]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
+from statistics import geometric_mean
 
 import ansorpy as ap
 from ansorpy.cost.models import MODELS
@@ -17,7 +18,7 @@ from benchmarks.study.standings import figure
 from benchmarks.study.study import Section, Settings, Stage
 from benchmarks.study.tuned import Subject, timed_in_turns
 
-__all__ = ["CLOSED_FORM", "STAGE", "untuned_ms"]
+__all__ = ["CLOSED_FORM", "STAGE", "untuned_ms", "untuned_times"]
 
 CLOSED_FORM = "analytic"
 """The model that needs no measurements of any machine, which the others are compared with."""
@@ -62,6 +63,15 @@ def untuned_ms(settings: Settings, outcomes: Outcomes, name: str) -> dict[str, f
     return max((dict(value["median_ms"]) for value in found.values()), key=len, default={})
 
 
+def untuned_times(settings: Settings, outcomes: Outcomes) -> dict[str, dict[str, list[float]]]:
+    """The same by model and network."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for name in settings.subjects(FIVE):
+        for model, ms in untuned_ms(settings, outcomes, name).items():
+            found.setdefault(model, {})[name] = [ms]
+    return found
+
+
 def _section(settings: Settings, outcomes: Outcomes) -> Section:
     names = settings.subjects(FIVE)
     times = {name: untuned_ms(settings, outcomes, name) for name in names}
@@ -77,8 +87,19 @@ def _section(settings: Settings, outcomes: Outcomes) -> Section:
         for name, found in times.items()
         for model, ms in found.items()
     ]
-    text = markdown(("", *times), rows) + f"\n\nIn brackets: speed relative to {CLOSED_FORM}."
-    return Section(text, {"untuned": grouped_bars(bars, f"speed relative to {CLOSED_FORM}")})
+    best = max(models, key=lambda model: _gain(times, model))
+    text = f"{best} chooses best: {_gain(times, best):.2f} times the speed of {CLOSED_FORM}."
+    tables = markdown(("", *times), rows) + f"\n\nIn brackets: speed relative to {CLOSED_FORM}."
+    return Section(
+        text, tables, {"untuned": grouped_bars(bars, f"speed relative to {CLOSED_FORM}")}
+    )
+
+
+def _gain(times: Mapping[str, Mapping[str, float]], model: str) -> float:
+    """Speed relative to the closed form, a geometric mean; 0 if the model lacks a network."""
+    if not all(model in found for found in times.values()):
+        return 0.0
+    return geometric_mean(found[CLOSED_FORM] / found[model] for found in times.values())
 
 
 def _cell(found: dict[str, float], model: str) -> str:

@@ -12,7 +12,7 @@ from benchmarks.command import exit_code, say
 from benchmarks.search.catalogue import FOLDER
 from benchmarks.study.jobs import carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes
-from benchmarks.study.study import Settings, Study, page
+from benchmarks.study.study import Settings, Study, pages
 
 __all__ = ["REPORT", "run_study"]
 
@@ -49,14 +49,12 @@ def _run(study: Study, options: argparse.Namespace, also: Written | None) -> int
 
 
 def _write(study: Study, settings: Settings, outcomes: Outcomes, also: Written | None) -> None:
-    text, pictures = page(study, settings, outcomes)
-    study.pictures.mkdir(parents=True, exist_ok=True)
+    written = pages(study, settings, outcomes)
     for old in study.pictures.glob(f"{study.name}_*.svg"):
         old.unlink()
-    for name, drawn in pictures.items():
-        (study.pictures / name).write_text(drawn + "\n")
-    study.page.parent.mkdir(parents=True, exist_ok=True)
-    study.page.write_text(text)
+    for path, text in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     if also is not None:
         also(settings, outcomes)
     say(f"wrote {study.page}")

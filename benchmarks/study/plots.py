@@ -13,6 +13,10 @@ __all__ = ["Spec", "curves", "dots", "grouped_bars", "standings", "svg"]
 Spec = Mapping[str, Any]
 
 _WIDTH = 560
+_COLOUR = {
+    "field": "name", "type": "nominal", "title": None, "sort": None,
+    "scale": {"scheme": "tableau20"},
+}  # fmt: skip
 _CONFIG = {"view": {"stroke": None}, "axis": {"labelLimit": 240}, "background": "white"}
 
 
@@ -42,7 +46,7 @@ def dots(rows: Sequence[Mapping[str, Any]], unit: str, *, is_log: bool = False) 
     y = {"field": "name", "type": "nominal", "sort": None, "title": None}
     x = {
         "field": "mean", "type": "quantitative", "title": unit,
-        "scale": {"type": "log" if is_log else "linear", "zero": False},
+        "scale": {"type": "log" if is_log else "linear", "zero": False, "nice": False},
     }  # fmt: skip
     return {
         "width": _WIDTH, "height": {"step": 18}, "config": _CONFIG, "data": {"values": list(rows)},
@@ -55,7 +59,9 @@ def dots(rows: Sequence[Mapping[str, Any]], unit: str, *, is_log: bool = False) 
     }  # fmt: skip
 
 
-def curves(rows: Sequence[Mapping[str, Any]], over: str, unit: str) -> Spec:
+def curves(
+    rows: Sequence[Mapping[str, Any]], over: str, unit: str, *, is_log: bool = False
+) -> Spec:
     """Steps of ``value`` over ``at``, a line for each ``name``, a facet for each ``subject``."""
     return {
         "config": _CONFIG, "data": {"values": list(rows)}, "columns": 2,
@@ -66,8 +72,9 @@ def curves(rows: Sequence[Mapping[str, Any]], over: str, unit: str) -> Spec:
             "encoding": {
                 "x": {"field": "at", "type": "quantitative", "title": over},
                 "y": {"field": "value", "type": "quantitative", "title": unit,
-                      "scale": {"zero": False}},
-                "color": {"field": "name", "type": "nominal", "title": None, "sort": None},
+                      "scale": {"type": "log" if is_log else "linear", "zero": False,
+                                "nice": False}},
+                "color": _COLOUR,
             },
         },
         "resolve": {"scale": {"x": "independent", "y": "independent"}},
@@ -86,6 +93,6 @@ def grouped_bars(rows: Sequence[Mapping[str, Any]], unit: str) -> Spec:
             "x": {"field": "subject", "type": "nominal", "title": None, "sort": None},
             "xOffset": {"field": "name", "sort": None},
             "y": {"field": "value", "type": "quantitative", "title": unit},
-            "color": {"field": "name", "type": "nominal", "title": None, "sort": None},
+            "color": _COLOUR,
         },
     }

@@ -1,4 +1,4 @@
-"""Comparisons as tables of a page."""
+"""Comparisons as sentences and tables of a page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.cells import markdown
 from benchmarks.study.comparison import Comparison, Scores
 
-__all__ = ["figure", "medians_table", "standings_table"]
+__all__ = ["figure", "learnt", "standings_table"]
 
 
 def figure(value: float) -> str:
@@ -17,57 +17,44 @@ def figure(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def standings_table(found: Comparison, unit: str, labels: Mapping[str, str], reference: str) -> str:
-    """The standings in Markdown, with what the tests say of them."""
+def standings_table(
+    found: Comparison, scores: Scores, unit: str, labels: Mapping[str, str], reference: str
+) -> str:
+    """The standings in Markdown, then each contestant's median on each subject."""
+    subjects = list(dict.fromkeys(s for one in found.standings for s in scores[one.name]))
     heading = (
-        "",
-        f"{unit}, mean (95 %)",
-        "mean rank",
-        f"better than {labels[reference]} on",
-        "worse on",
-    )
+        "", f"{unit}, mean (95 %)", "mean rank", f"better than {labels[reference]} on", "worse on",
+        *subjects,
+    )  # fmt: skip
     rows = [
         (
             labels[s.name], f"{figure(s.mean)} ({figure(s.low)}-{figure(s.high)})", f"{s.rank:.1f}",
             *(("-", "-") if s.name == reference else (str(s.better), str(s.worse))),
+            *(_median(scores[s.name].get(subject)) for subject in subjects),
         )
         for s in found.standings
     ]  # fmt: skip
-    said = _verdict(found, labels, reference)
-    return "\n\n".join((said, markdown(heading, rows), _tests(found)))
+    return markdown(heading, rows)
 
 
-def _verdict(found: Comparison, labels: Mapping[str, str], reference: str) -> str:
-    """What was learnt: who leads, by how much, and whether that is more than chance."""
+def learnt(found: Comparison, labels: Mapping[str, str], reference: str) -> str:
+    """Who leads, by how much, and whether that is more than chance."""
     first, usual = found.standings[0], next(s for s in found.standings if s.name == reference)
     if first is usual:
-        following = [s for s in found.standings[1:] if not s.low > first.high]
-        ties = ", ".join(labels[s.name] for s in following) or "none"
-        return f"{labels[reference]} leads; intervals that overlap with its: {ties}."
+        ties = [labels[s.name] for s in found.standings[1:] if s.low <= first.high]
+        said = f"{labels[reference]} leads; intervals that overlap with its: "
+        return f"{said}{', '.join(ties) or 'none'}. {_tests(found)}"
     apart = usual.rank - first.rank > found.critical_distance
     return (
         f"{labels[first.name]} leads, with {first.mean / usual.mean:.2f} of the mean of "
         f"{labels[reference]}: better on {first.better} of {found.subjects} subjects, worse on "
-        f"{first.worse}; their mean ranks {'differ' if apart else 'do not differ'} significantly."
+        f"{first.worse}; their mean ranks {'differ' if apart else 'do not differ'} significantly. "
+        f"{_tests(found)}"
     )
 
 
-def medians_table(scores: Scores, labels: Mapping[str, str], order: Sequence[str]) -> str:
-    """Each contestant's median on each subject."""
-    subjects = list(dict.fromkeys(subject for name in order for subject in scores[name]))
-    rows = [
-        (labels[name], *(_median(scores[name].get(subject)) for subject in subjects))
-        for name in order
-    ]
-    return markdown(("", *subjects), rows)
-
-
-def _median(values: Sequence[float] | None) -> str:
-    return figure(median(values)) if values else ""
-
-
 def _tests(found: Comparison) -> str:
-    said = f"Geometric means over {found.subjects} subjects of the medians over the seeds."
+    said = f"Geometric means over {found.subjects} subjects of medians over the seeds."
     if isnan(found.p):
         return said
     return (
@@ -75,3 +62,7 @@ def _tests(found: Comparison) -> str:
         f"less than {found.critical_distance:.1f} do not differ significantly (Nemenyi). Better "
         "and worse: subjects with a significant difference between the seeds (Mann-Whitney, Holm)."
     )
+
+
+def _median(values: Sequence[float] | None) -> str:
+    return figure(median(values)) if values else ""

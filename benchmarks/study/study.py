@@ -10,7 +10,7 @@ from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Conditions, Outcomes
 from benchmarks.study.plots import Spec, svg
 
-__all__ = ["Section", "Settings", "Stage", "Study", "page"]
+__all__ = ["Section", "Settings", "Stage", "Study", "pages"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: Markdown, and pictures by name.  Empty text: there are no results."""
+    """A part of the page: what was learnt, tables, and pictures by name.
+
+    Text and tables are Markdown; without text, there are no results.
+    """
 
     text: str = ""
+    tables: str = ""
     pictures: Mapping[str, Spec] = field(default_factory=dict)
 
 
@@ -68,11 +72,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Study:
-    """Args:
-    command: What runs it, such as ``python -m benchmarks.race``.
-    title: The page's heading, and ``about`` what follows it.
-    page: Where the page is written; its pictures are written to ``pictures`` beside its folder.
-    summary: What the page says before its sections.
+    """All of it.
+
+    Args:
+        name: ``python -m benchmarks.NAME`` runs it.
+        title: The page's heading, and ``about`` what follows it.
+        page: Where the page is written; its pictures are written to ``pictures`` beside its folder.
+        summary: What the page says before its sections.
+        tables: A page of its own for the tables; None: they stand below their pictures.
     """
 
     name: str
@@ -81,6 +88,7 @@ class Study:
     page: Path
     stages: tuple[Stage, ...]
     summary: Callable[[Settings, Outcomes], str] = lambda settings, outcomes: ""
+    tables: Path | None = None
 
     @property
     def command(self) -> str:
@@ -92,10 +100,11 @@ class Study:
         return self.page.parent.parent / "pictures"
 
 
-def page(study: Study, settings: Settings, outcomes: Outcomes) -> tuple[str, dict[str, str]]:
-    """The page of *study* as Markdown, and its pictures as SVG by file name."""
-    pictures: dict[str, str] = {}
-    parts = [f"# {study.title}", study.about, _provenance(study, outcomes)]
+def pages(study: Study, settings: Settings, outcomes: Outcomes) -> dict[Path, str]:
+    """What the report of *study* writes: the page, that of its tables, and the pictures."""
+    written: dict[Path, str] = {}
+    head = [study.about, _provenance(study, outcomes)]
+    parts, tables = [f"# {study.title}", *head], [f"# {study.title}: tables", *head[1:]]
     if summary := study.summary(settings, outcomes):
         parts.append(summary)
     for stage in study.stages:
@@ -105,11 +114,18 @@ def page(study: Study, settings: Settings, outcomes: Outcomes) -> tuple[str, dic
             parts.append(f"No results yet: `{study.command} --stage {stage.name}`.")
             continue
         for name, spec in section.pictures.items():
-            file = f"{study.name}_{name}.svg"
-            pictures[file] = svg(spec)
-            parts.append(f"![{stage.title}](../pictures/{file})")
+            file = study.pictures / f"{study.name}_{name}.svg"
+            written[file] = svg(spec) + "\n"
+            parts.append(f"![{stage.title}](../pictures/{file.name})")
         parts.append(section.text)
-    return "\n\n".join(parts) + "\n", pictures
+        if section.tables and study.tables is not None:
+            tables += [f"## {stage.title}", section.tables]
+        elif section.tables:
+            parts.append(section.tables)
+    if study.tables is not None:
+        parts.append(f"All figures: [tables]({study.tables.name}).")
+        written[study.tables] = "\n\n".join(tables) + "\n"
+    return written | {study.page: "\n\n".join(parts) + "\n"}
 
 
 def _provenance(study: Study, outcomes: Outcomes) -> str:

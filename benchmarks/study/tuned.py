@@ -33,15 +33,18 @@ _BURSTS = Policy(burst_s=0.15, untimed_s=0.05, rounds=(5, 9))
 
 @dataclass(frozen=True)
 class Limit:
-    """When a run of tuning ends; one of both is given."""
+    """When a run of tuning ends; one of these is given."""
 
     seconds: float | None = None
     trials: int | None = None
+    trials_per_task: int | None = None
 
     @property
     def text(self) -> str:
         """It in keys of jobs."""
-        return f"{self.seconds:g}s" if self.trials is None else f"{self.trials}t"
+        if self.seconds is not None:
+            return f"{self.seconds:g}s"
+        return f"{self.trials}t" if self.trials is not None else f"{self.trials_per_task}p"
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ def tuned(
     curve = _Curve()
     request = Request.of(
         network=not subject.is_operator, preset=preset, listener=curve, db=db, seed=seed,
-        threads=subject.threads, time_limit=limit.seconds, trials=limit.trials, **_known(parts),
+        threads=subject.threads, time_limit=limit.seconds, trials=limit.trials,
+        trials_per_task=limit.trials_per_task, **_known(parts),
     )  # fmt: skip
     with open_tuner(request) as tuner:
         tuner.run(*_weights(subject, request))
