@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ansorpy.config import available_cores
+from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
 from benchmarks.command import exit_code, say
 from benchmarks.search.catalogue import FOLDER
@@ -38,6 +39,10 @@ def _run(study: Study, options: argparse.Namespace, also: Written | None) -> int
         for job in jobs:
             print(f"{job.key}{'  done' if job.key in outcomes else ''}")
         return 0
+    if not jobs and names != [REPORT]:
+        raise UsageError(
+            "these stages have no job on that", hint="--list without --on prints all jobs"
+        )
     if options.again:
         outcomes.forget(job.key for job in jobs)
     if jobs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -16,7 +17,6 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from time import monotonic
-from typing import Any
 
 from ansorpy.errors import AnsorpyError
 from benchmarks.study.outcomes import Outcome, Outcomes, Value
@@ -61,8 +61,7 @@ def carry_out(
             left += 1
             continue
         with _pool(1) as pool:
-            load, began = os.getloadavg()[0], monotonic()
-            _keep(job, pool.submit(_timed, job), outcomes, load, began, say)
+            _keep(job, pool.submit(_timed, job), outcomes, monotonic(), say)
     return left
 
 
@@ -75,7 +74,7 @@ def _together(
     if not jobs:
         return 0
     with _beside_each_other(processes) as pool:
-        running: dict[Future[tuple[Value, float]], tuple[Job, float]] = {}
+        running: dict[Future[_Found], tuple[Job, float]] = {}
         while True:
             for job in _next(queue, 2 * processes - len(running), ends_at):
                 running[pool.submit(_timed, job)] = (job, monotonic())
@@ -90,7 +89,7 @@ def _together(
                 return len(jobs) - begun + len(running)
             for future in done:
                 job, began = running.pop(future)
-                _keep(job, future, outcomes, 0.0, began, say)
+                _keep(job, future, outcomes, began, say)
 
 
 def _next(queue: Iterator[Job], n: int, ends_at: float) -> Iterator[Job]:
@@ -101,32 +100,54 @@ def _next(queue: Iterator[Job], n: int, ends_at: float) -> Iterator[Job]:
         yield job
 
 
-def _timed(job: Job) -> tuple[Value, float]:
-    began = monotonic()
-    return job.work(), monotonic() - began
+@dataclass(frozen=True)
+class _Found:
+    value: Value
+    seconds: float
+    others: float
+    """Cores that other processes kept busy meanwhile, a mean."""
 
 
-def _keep(
-    job: Job, future: Future[tuple[Value, float]], outcomes: Outcomes, load: float, began: float,
-    say: Say,
-) -> None:  # fmt: skip
+def _timed(job: Job) -> _Found:
+    began, busy_s, own_s = monotonic(), _busy_s(), _own_s()
+    value = job.work()
+    seconds = monotonic() - began
+    foreign_s = (_busy_s() - busy_s) - (_own_s() - own_s)
+    return _Found(value, seconds, max(foreign_s, 0.0) / seconds if job.alone else 0.0)
+
+
+def _busy_s() -> float:
+    """Seconds for which the machine's cores were busy since it started."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _idle, _waiting, irq, soft, *_ = map(int, file.readline().split()[1:])
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_s() -> float:
+    """Seconds for which this process and those that it waited for computed."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, say: Say) -> None:
     """Write what a job found; that it failed, or that its process died, is an outcome too."""
-    value: dict[str, Any] | None = None
-    seconds, reason = monotonic() - began, ""
+    found = _Found({}, monotonic() - began, 0.0)
+    reason = ""
     try:
-        found, seconds = future.result()
-        value = dict(found)
+        found = future.result()
     except AnsorpyError as error:
         reason = error.message
     except BrokenProcessPool:
         reason = "its process ended without an answer"
     except Exception as error:  # a part that users registered may raise anything
         reason = f"{type(error).__name__}: {error}"
+    value = None if reason else dict(found.value)
     outcome = Outcome.now(
-        job.key, outcomes.conditions, value=value, error=reason, seconds=seconds, load=load
-    )
+        job.key, outcomes.conditions, value=value, error=reason, seconds=found.seconds,
+        others=round(found.others, 3),
+    )  # fmt: skip
     outcomes.add(outcome)
-    say(f"{job.key}: {reason or f'{seconds:.1f} s'}")
+    say(f"{job.key}: {reason or f'{found.seconds:.1f} s'}")
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

@@ -56,7 +56,7 @@ class Outcome(BaseModel):
     Args:
         value: What it returned; None if it failed, for the reason in ``error``.
         seconds: How long it took.
-        load: Processes that wanted to run on the machine when it began, a mean over a minute.
+        others: Cores that other processes kept busy meanwhile, a mean; 0 for what times nothing.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
@@ -66,7 +66,7 @@ class Outcome(BaseModel):
     machine: str
     date: str
     seconds: float
-    load: float
+    others: float
     value: dict[str, Any] | None
     error: str = ""
 

@@ -12,6 +12,9 @@ from benchmarks.study.plots import Spec, svg
 
 __all__ = ["Section", "Settings", "Stage", "Study", "pages"]
 
+_BUSY = 0.25
+"""Cores that other processes may keep busy while programs are timed."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -137,9 +140,9 @@ def _provenance(study: Study, outcomes: Outcomes) -> str:
             f"{outcomes.conditions.machine}; ansorpy {outcomes.conditions.code}; "
             f"{len(found)} jobs, {dates[0]} to {dates[-1]}."
         )
-        busy = sum(outcome.load > 1 for outcome in found)
+        busy = sum(outcome.others > _BUSY for outcome in found)
         if busy:
-            lines.append(f"{busy} of them began while other processes ran: do not cite figures.")
+            lines.append(f"{busy} of them ran beside other processes: do not cite their figures.")
     else:
         lines.append("There are no results of this machine and this code yet.")
     lines += _others(outcomes.others)

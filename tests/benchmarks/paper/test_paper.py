@@ -63,7 +63,7 @@ def test_the_page(outcomes: Outcomes, tmp_path: Path) -> None:
         value = None if "beam" in job.key else value_of(job.key, number)
         outcomes.add(
             Outcome.now(
-                job.key, outcomes.conditions, value=value, seconds=1.0, load=0.1,
+                job.key, outcomes.conditions, value=value, seconds=1.0, others=0.0,
                 error="" if value else 'unknown strategy "beam"',
             )
         )  # fmt: skip
@@ -84,6 +84,8 @@ def test_the_command_lists_its_jobs(capsys: pytest.CaptureFixture[str], tmp_path
     found = capsys.readouterr().out.splitlines()
     assert len(found) == 5 * len(OPERATOR)
     assert found[0] == "ablation/1000t/2/C2D.7x7.512-512.k3s1.b16/Ansor/0"
+    assert main([*arguments[1:], "operators", "--on", "LN.128x768"], tmp_path) == 2
+    assert "these stages have no job on that" in capsys.readouterr().err
 
 
 def test_best_after_trials() -> None:

@@ -68,7 +68,7 @@ def outcomes(tmp_path: Path) -> Outcomes:
 
 
 def add(outcomes: Outcomes, key: str, value: dict[str, Any]) -> None:
-    outcomes.add(Outcome.now(key, outcomes.conditions, value=value, seconds=1.0, load=0.1))
+    outcomes.add(Outcome.now(key, outcomes.conditions, value=value, seconds=1.0, others=0.0))
 
 
 def test_a_page_without_results_says_so(tmp_path: Path) -> None:

@@ -62,4 +62,6 @@ def test_what_times_programs_has_a_process_of_its_own(outcomes: Outcomes) -> Non
     assert carry_out(jobs, outcomes, 60.0, 1, lambda line: None) == 0
     value = outcomes.value("alone/2")
     assert value is not None and value["square"] == 4 and value["process"] != os.getpid()
+    [found] = [o for o in outcomes if o.key == "alone/2"]
+    assert found.others >= 0.0
     assert outcomes.failures("alone") == {"alone/0": "its process ended without an answer"}

@@ -13,7 +13,7 @@ HERE, THERE = Conditions("1+abc", "this one"), Conditions("1+abc", "another")
 
 
 def outcome(key: str, conditions: Conditions = HERE, **value: object) -> Outcome:
-    return Outcome.now(key, conditions, value=dict(value), seconds=1.0, load=0.0)
+    return Outcome.now(key, conditions, value=dict(value), seconds=1.0, others=0.0)
 
 
 def test_outcomes_are_kept_by_conditions(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_outcomes_are_kept_by_conditions(tmp_path: Path) -> None:
 def test_the_last_outcome_of_a_job_counts(tmp_path: Path) -> None:
     path = tmp_path / "outcomes.jsonl"
     found = Outcomes(path, HERE)
-    failed = Outcome.now("a/1", HERE, value=None, error="no", seconds=1.0, load=0.0)
+    failed = Outcome.now("a/1", HERE, value=None, error="no", seconds=1.0, others=0.0)
     found.add(failed)
     assert "a/1" in found and found.values("a") == {} and found.failures("a") == {"a/1": "no"}
     found.add(outcome("a/1", x=1))
