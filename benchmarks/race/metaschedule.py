@@ -106,6 +106,7 @@ def _ms(value: float | None) -> str:
 
 STAGE = Stage(
     "metaschedule", "Beside MetaSchedule",
-    "TVM's MetaSchedule tunes the same definitions, in a process of its own.",
+    "TVM's MetaSchedule tunes the same definitions in a process of its own; networks in the layout "
+    "of their files.",
     _jobs, _section,
 )  # fmt: skip

@@ -56,10 +56,10 @@ def carry_out(
     say(f"{len(jobs) - len(pending)} of {len(jobs)} jobs are done")
     beside = [job for job in pending if not job.alone]
     left = _together(beside, outcomes, ends_at, processes, say)
-    for job in (job for job in pending if job.alone):
+    alone = [job for job in pending if job.alone]
+    for number, job in enumerate(alone):
         if monotonic() + job.about_s > ends_at:
-            left += 1
-            continue
+            return left + len(alone) - number  # later ones may need what it makes
         with _pool(1) as pool:
             _keep(job, pool.submit(_timed, job), outcomes, monotonic(), say)
     return left

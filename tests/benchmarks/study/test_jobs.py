@@ -55,6 +55,8 @@ def test_nothing_begins_after_the_budget(outcomes: Outcomes) -> None:
     assert carry_out(jobs, outcomes, 0.0, 1, lambda line: None) == 2
     assert carry_out(jobs, outcomes, 50.0, 1, lambda line: None) == 1
     assert "a" in outcomes and "b" not in outcomes
+    jobs.append(Job("c", partial(work, 4), alone=True))
+    assert carry_out(jobs, outcomes, 50.0, 1, lambda line: None) == 2 and "c" not in outcomes
 
 
 def test_what_times_programs_has_a_process_of_its_own(outcomes: Outcomes) -> None:
