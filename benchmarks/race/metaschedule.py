@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from ansorpy.errors import MissingDependency
 from ansorpy.evaluation.bench.processes import Contender
 from benchmarks.cells import markdown
 from benchmarks.race.contestant import Contestant
@@ -59,10 +60,15 @@ def _jobs(settings: Settings) -> Sequence[Job]:
 
 
 def _beside(heat: Heat, library: Path) -> Value:
-    """Both in turns; alone, ours if MetaSchedule made nothing."""
+    """Both in turns.
+
+    Raises:
+        MissingDependency: MetaSchedule made nothing, since TVM is not installed or failed.
+    """
+    if not library.exists():
+        raise MissingDependency(f"MetaSchedule made no program of {heat.subject}")
     records = heat.where.records(heat.key(Contestant.default()))
-    theirs = [_contender(heat.where, library)] if library.exists() else []
-    return timed_in_turns(heat.where, {OURS: records}, theirs)
+    return timed_in_turns(heat.where, {OURS: records}, [_contender(heat.where, library)])
 
 
 def _contender(subject: Subject, library: Path) -> Contender:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from time import monotonic
 
-from ansorpy.errors import AnsorpyError
+from ansorpy.errors import AnsorpyError, MissingDependency
 from benchmarks.study.outcomes import Outcome, Outcomes, Value
 
 __all__ = ["Job", "carry_out"]
@@ -61,7 +61,7 @@ def carry_out(
         if monotonic() + job.about_s > ends_at:
             return left + len(alone) - number  # later ones may need what it makes
         with _pool(1) as pool:
-            _keep(job, pool.submit(_timed, job), outcomes, monotonic(), say)
+            left += not _keep(job, pool.submit(_timed, job), outcomes, monotonic(), say)
     return left
 
 
@@ -70,7 +70,7 @@ def _together(
 ) -> int:
     """Carry out jobs that time nothing, several at once; return how many are left."""
     queue = iter(jobs)
-    begun = 0
+    begun = missing = 0
     if not jobs:
         return 0
     with _beside_each_other(processes) as pool:
@@ -80,16 +80,16 @@ def _together(
                 running[pool.submit(_timed, job)] = (job, monotonic())
                 begun += 1
             if not running:
-                return len(jobs) - begun
+                return len(jobs) - begun + missing
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
                 say("a process ended without an answer; running were: " + ", ".join(
                     job.key for job, _ in running.values()
                 ))  # fmt: skip
-                return len(jobs) - begun + len(running)
+                return len(jobs) - begun + missing + len(running)
             for future in done:
                 job, began = running.pop(future)
-                _keep(job, future, outcomes, began, say)
+                missing += not _keep(job, future, outcomes, began, say)
 
 
 def _next(queue: Iterator[Job], n: int, ends_at: float) -> Iterator[Job]:
@@ -129,12 +129,18 @@ def _own_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, say: Say) -> None:
-    """Write what a job found; that it failed, or that its process died, is an outcome too."""
+def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, say: Say) -> bool:
+    """Write what a job found; that it failed, or that its process died, is an outcome too.
+
+    False if it needs what is not installed, so that it is left for a later call.
+    """
     found = _Found({}, monotonic() - began, 0.0)
     reason = ""
     try:
         found = future.result()
+    except MissingDependency as error:
+        say(f"{job.key}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+        return False
     except AnsorpyError as error:
         reason = error.message
     except BrokenProcessPool:
@@ -148,6 +154,7 @@ def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, sa
     )  # fmt: skip
     outcomes.add(outcome)
     say(f"{job.key}: {reason or f'{found.seconds:.1f} s'}")
+    return True
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

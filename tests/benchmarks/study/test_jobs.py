@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.errors import UsageError
+from ansorpy.errors import MissingDependency, UsageError
 from benchmarks.study.jobs import Job, carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes, Value
 
@@ -23,6 +23,10 @@ def work(x: int) -> Value:
 
 def broken() -> Value:
     raise ZeroDivisionError("by me")
+
+
+def lacking() -> Value:
+    raise MissingDependency("it needs torch", hint="pip install torch")
 
 
 def dying() -> Value:
@@ -48,6 +52,15 @@ def test_jobs_run_once(outcomes: Outcomes) -> None:
 def test_a_part_of_users_may_raise_anything(outcomes: Outcomes) -> None:
     assert carry_out([Job("a", broken)], outcomes, 60.0, 1, lambda line: None) == 0
     assert outcomes.failures("a") == {"a": "ZeroDivisionError: by me"}
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_needs_a_missing_package_is_left(outcomes: Outcomes, alone: bool) -> None:
+    said: list[str] = []
+    jobs = [Job("a", lacking, alone), Job("b", partial(work, 2), alone)]
+    assert carry_out(jobs, outcomes, 60.0, 1, said.append) == 1
+    assert "a" not in outcomes and "b" in outcomes
+    assert "a: it needs torch; pip install torch" in said
 
 
 def test_nothing_begins_after_the_budget(outcomes: Outcomes) -> None:
