@@ -41,20 +41,23 @@ def write_part_pages(docs: Path, settings: Settings, outcomes: Outcomes) -> list
     for kind, folder in FOLDERS.items():
         for page in sorted((docs / folder).glob("*.md")):
             before = page.read_text()
+            if f"{HEADING}\n" not in before:
+                continue
             after = _filled(before, _seen(kind, page.stem, settings, outcomes))
-            if HEADING in before and after != before:
+            if after != before:
                 page.write_text(after)
                 changed.append(page)
     return changed
 
 
 def _filled(text: str, seen: str) -> str:
-    """*text* with *seen* between the marks of its section, which it gets if it has none."""
+    """*text* with *seen* between the marks of its section, which stand first in it.
+
+    What authors wrote below the marks stays.
+    """
     begin, end = marks(MARK)
     if begin not in text:
-        before, heading, rest = text.partition(HEADING)
-        body, following, after = rest.partition("\n## ")
-        text = f"{before}{heading}\n\n{begin}\n{end}\n{following}{after}".rstrip("\n") + "\n"
+        text = text.replace(f"{HEADING}\n", f"{HEADING}\n\n{begin}\n{end}\n", 1)
     return into(text, seen, MARK)
 
 

@@ -50,6 +50,10 @@ def _run(study: Study, options: argparse.Namespace, also: Written | None) -> int
         say(f"{left} jobs are left: the same command continues" if left else "all jobs are done")
     if REPORT in names:
         _write(study, settings, outcomes, also)
+        return 0
+    for stage in study.stages:
+        if stage.name in names and (section := stage.section(settings, outcomes)).text:
+            print(f"{stage.title}\n\n{section.text}\n\n{section.tables}\n")
     return 0
 
 
