@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
+from functools import cache
 
 from ansorpy.api.parts import PARTS, Parts
 from ansorpy.errors import UsageError
@@ -23,8 +24,7 @@ class Contestant:
     @staticmethod
     def default() -> Contestant:
         """The parts that a search has unless told otherwise."""
-        chosen: Mapping[str, object] = dict(Parts().choices)
-        return Contestant(*(str(chosen[kind]) for kind in KINDS))
+        return _default()
 
     @staticmethod
     def parse(text: str) -> Contestant:
@@ -75,6 +75,12 @@ KINDS = tuple(field.name for field in fields(Contestant))
 
 BEFORE = Contestant("evolution", "epsilon_greedy", "boosted", "gradient")
 """The default search before the first race, which every later default is compared with."""
+
+
+@cache
+def _default() -> Contestant:
+    chosen: Mapping[str, object] = dict(Parts().choices)
+    return Contestant(*(str(chosen[kind]) for kind in KINDS))
 
 
 def contestants(kind: str, only: Sequence[str] = ()) -> list[Contestant]:

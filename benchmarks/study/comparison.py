@@ -45,7 +45,7 @@ class Comparison:
     """The standings, the best mean first.
 
     Args:
-        subjects: How many subjects all of them have scores on.
+        subjects: How many subjects the reference has scores on.
         p: Friedman's test: how probable such different ranks were among equals; nan for fewer than
             three contestants or two subjects.
         critical_distance: Nemenyi's: mean ranks that differ by less do not differ significantly.
@@ -55,18 +55,18 @@ class Comparison:
     subjects: int
     p: float
     critical_distance: float
+    incomplete: tuple[str, ...]
+    """Contestants that lack one of these subjects, and so do not stand."""
 
 
 def compared(scores: Scores, reference: str, seed: int = 0) -> Comparison:
-    """Compare contestants on the subjects on which every one of them has scores.
+    """Compare contestants on the subjects that *reference* has scores on.
 
     Paper: Demsar, "Statistical comparisons of classifiers over multiple data sets" (JMLR 2006):
     Friedman's test over subjects, Nemenyi's distance.
     """
-    names = sorted(scores)
-    subjects = sorted(set.intersection(*(set(scores[name]) for name in names))) if names else []
-    if not subjects:
-        return Comparison((), 0, float("nan"), float("nan"))
+    subjects = sorted(scores[reference])
+    names = sorted(name for name in scores if set(subjects) <= set(scores[name]))
     medians = np.array([[np.median(scores[n][s]) for s in subjects] for n in names])
     ranks = _ranks(medians)
     tests = _against(scores, names, subjects, reference)
@@ -83,7 +83,8 @@ def compared(scores: Scores, reference: str, seed: int = 0) -> Comparison:
         )  # fmt: skip
     standings.sort(key=lambda standing: standing.mean)
     p, distance = _friedman(medians)
-    return Comparison(tuple(standings), len(subjects), p, distance)
+    left_out = tuple(sorted(set(scores) - set(names)))
+    return Comparison(tuple(standings), len(subjects), p, distance, left_out)
 
 
 def holm(p: Sequence[float]) -> list[bool]:
@@ -135,8 +136,6 @@ def _against(
     """-1 where a contestant is significantly better than *reference* on a subject, 1 for worse."""
     from scipy.stats import mannwhitneyu
 
-    if reference not in scores:
-        return {}
     pairs = [(name, subject) for name in names for subject in subjects if name != reference]
     found = []
     for name, subject in pairs:

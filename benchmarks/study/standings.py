@@ -39,17 +39,19 @@ def standings_table(
 
 def learnt(found: Comparison, labels: Mapping[str, str], reference: str) -> str:
     """Who leads, by how much, and whether that is more than chance."""
+    left_out = ", ".join(labels[name] for name in found.incomplete)
+    rest = _tests(found) + (f" Not on all subjects: {left_out}." if left_out else "")
     first, usual = found.standings[0], next(s for s in found.standings if s.name == reference)
     if first is usual:
         ties = [labels[s.name] for s in found.standings[1:] if s.low <= first.high]
         said = f"{labels[reference]} leads; intervals that overlap with its: "
-        return f"{said}{', '.join(ties) or 'none'}. {_tests(found)}"
+        return f"{said}{', '.join(ties) or 'none'}. {rest}"
     apart = usual.rank - first.rank > found.critical_distance
     return (
         f"{labels[first.name]} leads, with {first.mean / usual.mean:.2f} of the mean of "
         f"{labels[reference]}: better on {first.better} of {found.subjects} subjects, worse on "
         f"{first.worse}; their mean ranks {'differ' if apart else 'do not differ'} significantly. "
-        f"{_tests(found)}"
+        f"{rest}"
     )
 
 

@@ -151,4 +151,4 @@ def _provenance(study: Study, outcomes: Outcomes) -> str:
 
 def _others(found: set[Conditions]) -> Iterator[str]:
     for other in sorted(found, key=lambda one: (one.code, one.machine)):
-        yield f"The file also has results of {other.code} on {other.machine}."
+        yield f"There are also results of {other.code} (`--code`) on {other.machine}."

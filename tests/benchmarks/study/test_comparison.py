@@ -45,12 +45,13 @@ def test_nemenyi_distances_are_those_of_the_literature() -> None:
     assert compared(found, "a").critical_distance == pytest.approx(1.25, abs=0.005)
 
 
-def test_only_common_subjects_count() -> None:
-    found = scores({"a": 1.0, "b": 2.0}, 3)
+def test_who_lacks_a_subject_does_not_stand() -> None:
+    found = scores({"a": 1.0, "b": 2.0, "c": 3.0}, 3)
     del found["b"]["s0"]
+    found["c"]["more"] = [1.0]
     result = compared(found, "a")
-    assert result.subjects == 7 and np.isnan(result.p)
-    assert compared({"a": {"x": [1.0]}, "b": {"y": [1.0]}}, "a").standings == ()
+    assert [s.name for s in result.standings] == ["a", "c"] and result.incomplete == ("b",)
+    assert result.subjects == 8 and np.isnan(result.p)
 
 
 def test_holm_steps_down() -> None:
