@@ -14,7 +14,7 @@ from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import curves, standings
 from benchmarks.study.standings import figure, learnt, standings_table
 from benchmarks.study.study import Section, Settings, Stage
-from benchmarks.study.tuned import Limit, Subject, timed_in_turns, tuned
+from benchmarks.study.tuned import Limit, Subject, reached_s, timed_in_turns, tuned
 
 __all__ = ["FIVE", "QUICK_S", "STAGES", "Heat", "network_limit", "ratios", "strategy_heats"]
 
@@ -175,8 +175,8 @@ def _reached(heat: Heat, outcomes: Outcomes) -> list[str]:
     if before is None or default is None:
         return []
     goal = before["best_ms"]
-    at = next((p[0] for p in default["points"] if p[2] <= goal), None)
-    when = "never" if at is None else f"after {figure(at)} s"
+    at = reached_s(default["points"], goal)
+    when = "never" if at is None else f"after {figure(at[0])} s"
     return [
         f"- {heat.subject}: {figure(goal)} ms by {BEFORE.name} after {heat.limit.text}; the "
         f"default was there {when}, and ended at {figure(default['best_ms'])} ms (sums of kernels)."

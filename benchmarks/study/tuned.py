@@ -125,11 +125,11 @@ def tuned(
     db.parent.mkdir(parents=True, exist_ok=True)
     for file in db.parent.glob(f"{db.name}*"):
         file.unlink()
-    curve = _Curve()
+    curve, chosen = _Curve(), dict[str, Any](parts)
     request = Request.of(
         network=not subject.is_operator, preset=preset, listener=curve, db=db, seed=seed,
         threads=subject.threads, time_limit=limit.seconds, trials=limit.trials,
-        trials_per_task=limit.trials_per_task, **_known(parts),
+        trials_per_task=limit.trials_per_task, **chosen,
     )  # fmt: skip
     with open_tuner(request) as tuner:
         tuner.run(*_weights(subject, request))
@@ -186,7 +186,3 @@ def _weights(
         return networks.task_weights, networks.tuned
     case = case_named(subject.name)
     return {Task(case.dag, request.target, request.threads, name=case.name): 1.0}, ()
-
-
-def _known(parts: Mapping[str, str]) -> dict[str, Any]:
-    return dict(parts)
