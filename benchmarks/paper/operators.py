@@ -9,6 +9,7 @@ from statistics import geometric_mean
 from benchmarks.cells import markdown
 from benchmarks.command import say
 from benchmarks.ops import measure as ops
+from benchmarks.ops.providers import installed_peers
 from benchmarks.ops.result import Result
 from benchmarks.ops.suite import case_named, matching
 from benchmarks.paper.claims import CLAIMS
@@ -47,7 +48,7 @@ def _measured(settings: Settings, name: str) -> Value:
     subject = Subject(name, settings.threads, settings.folder)
     db = subject.records("/".join(_kind(settings)))
     db.parent.mkdir(parents=True, exist_ok=True)
-    asked = ops.Settings(db, settings.trials or TRIALS, peers=ops.installed_peers())
+    asked = ops.Settings(db, settings.trials or TRIALS, peers=installed_peers())
     return ops.measure(case_named(name), settings.threads, asked, say).model_dump()
 
 
