@@ -43,8 +43,9 @@ class Contestant:
 
     @staticmethod
     def exchanged(kind: str, name: str) -> Contestant:
-        """The default search with its part of *kind* exchanged for *name*, where it has one."""
-        return replace(Contestant.default(), **({kind: name} if kind in KINDS else {}))
+        """The default search with its part of *kind* exchanged for *name*, and what that needs."""
+        needed = COMPANIONS.get((kind, name), {})
+        return replace(Contestant.default(), **{kind: name}, **needed)
 
     @property
     def parts(self) -> dict[str, str]:
@@ -58,9 +59,8 @@ class Contestant:
 
     def is_of(self, kind: str) -> bool:
         """Whether the stage that exchanges parts of *kind* shows it: hybrids are strategies."""
-        usual = Contestant.default()
-        changed = [k for k in KINDS if self.parts[k] != usual.parts[k]]
-        return changed in ([], [kind]) or (kind == "strategy" and len(changed) > 1)
+        alone = [k for k in KINDS if self == Contestant.exchanged(k, self.parts[k])]
+        return kind in alone or (kind == "strategy" and not alone)
 
     def label(self, kind: str) -> str:
         """Its name where parts of *kind* are exchanged: the parts that are not the default's."""
@@ -72,6 +72,11 @@ class Contestant:
 
 
 KINDS = tuple(field.name for field in fields(Contestant))
+
+COMPANIONS: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("selector", "ei"): {"cost_model": "rf"},
+}
+"""What a part by its kind and name does not work without, other than the default."""
 
 BEFORE = Contestant("evolution", "epsilon_greedy", "boosted", "gradient")
 """The default search before the first race, which every later default is compared with."""

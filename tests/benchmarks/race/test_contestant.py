@@ -6,7 +6,7 @@ import pytest
 
 from ansorpy.api.parts import PARTS
 from ansorpy.errors import UsageError
-from benchmarks.race.contestant import BEFORE, KINDS, Contestant, contestants
+from benchmarks.race.contestant import BEFORE, COMPANIONS, KINDS, Contestant, contestants
 
 DEFAULT = Contestant.default()
 
@@ -28,8 +28,9 @@ def test_every_registered_part_races_alone(kind: str) -> None:
     assert {one.parts[kind] for one in racing} == set(PARTS[kind])
     assert len(set(racing)) == len(racing)
     for one in racing:
-        others = [k for k in KINDS if k != kind and one.parts[k] != DEFAULT.parts[k]]
-        assert not others or one == BEFORE
+        others = {k for k in KINDS if k != kind and one.parts[k] != DEFAULT.parts[k]}
+        assert others <= set(COMPANIONS.get((kind, one.parts[kind]), {})) or one == BEFORE
+        assert one.is_of(kind) or one == BEFORE
 
 
 def test_parts_and_hybrids_can_be_chosen() -> None:

@@ -1,4 +1,4 @@
-"""Values of beginnings: what is measured below them, and decisions by them without a measurement."""
+"""Values of beginnings: what was measured below them, and decisions that follow them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 
 TASK = matmul(24, 32, 16)
-PATIENT = Fitting(rate=3e-3, examples=60_000, patience=20)
+PATIENT = Fitting(rate=3e-3, examples=40_000, patience=20)
 
 
 def source() -> GridSource:
@@ -37,7 +37,7 @@ def seconds_of(table: Table) -> Floats:
 
 
 def learned(sketch: PlacedSketch, rng: np.random.Generator) -> tuple[ValueLSTM, Table]:
-    model, table = ValueLSTM(fitting=PATIENT), sample_valid(sketch, 200, rng)
+    model, table = ValueLSTM(fitting=PATIENT, beginnings=12), sample_valid(sketch, 200, rng)
     model.learn(TASK, Programs(sketch.space, table), seconds_of(table))
     model.refit()
     return model, table
