@@ -81,7 +81,7 @@ def compared(scores: Scores, reference: str, seed: int = 0) -> Comparison:
                 better=signs.count(-1), worse=signs.count(1),
             )
         )  # fmt: skip
-    standings.sort(key=lambda standing: standing.mean)
+    standings.sort(key=lambda standing: (standing.mean, standing.name != reference))
     p, distance = _friedman(medians)
     left_out = tuple(sorted(set(scores) - set(names)))
     return Comparison(tuple(standings), len(subjects), p, distance, left_out)

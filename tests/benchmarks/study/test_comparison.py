@@ -58,3 +58,8 @@ def test_holm_steps_down() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == [True, False, False, True]
     assert holm([0.02, 0.02, 0.02]) == [False, False, False]
     assert holm([0.04, float("nan")]) == [False, False] and holm([]) == []
+
+
+def test_the_reference_leads_its_equals() -> None:
+    found = compared({name: {"s": [2.0, 2.0]} for name in "abc"}, "b")
+    assert [s.name for s in found.standings] == ["b", "a", "c"]
