@@ -22,6 +22,7 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
 from ansorpy.target import machine_name
 from benchmarks.command import exit_code, say
+from benchmarks.document import into
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
 from benchmarks.ops.measure import Settings, measure
@@ -31,7 +32,6 @@ from benchmarks.ops.report import (
     cases_table,
     document,
     groups_table,
-    into,
     providers_table,
     speedup_table,
 )
@@ -172,7 +172,7 @@ def _write(run: Run, path: Path | None) -> None:
 
 def _print(run: Run, options: argparse.Namespace) -> None:
     if options.into is not None:
-        options.into.write_text(into(options.into.read_text(), document(run)))
+        options.into.write_text(into(options.into.read_text(), document(run), "benchmarks.ops"))
     if options.markdown:
         print(document(run))
     if options.into is not None or options.markdown:

@@ -24,7 +24,7 @@ from benchmarks.ops.reference import Reference
 from benchmarks.ops.result import EngineTime, Result
 from benchmarks.peak import Peak, measure_peak
 
-__all__ = ["Settings", "measure"]
+__all__ = ["Settings", "contender", "measure"]
 
 # Cases take microseconds to milliseconds, so a short burst still has many calls.
 POLICY = Policy(burst_s=0.15, untimed_s=0.05, rounds=(7, 15))
@@ -63,7 +63,7 @@ def measure(
         reference = Path(folder, "reference.npz")
         Reference.of(case, settings.seed).save(reference)
         names = [name for name in (OURS, *settings.peers) if name not in failures]
-        contenders = [_contender(n, case, threads, settings, reference) for n in names]
+        contenders = [contender(n, case, threads, settings, reference) for n in names]
         before = measure_peak(threads, case.bytes)
         timings = compare(
             contenders,
@@ -120,9 +120,10 @@ def _engine_time(timing: Timing) -> EngineTime:
     )
 
 
-def _contender(
+def contender(
     name: str, case: Case, threads: int, settings: Settings, reference: Path
 ) -> Contender:
+    """The engine *name* for *case*, whose result is checked against *reference*."""
     provider = PROVIDERS[name]
     arguments: dict[str, Any] = {
         "case": case.name, "threads": threads, "seed": settings.seed, "reference": str(reference),

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import geometric_mean, median
 
-from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table
 from benchmarks.cells import OURS, engine_ms, engines_of, markdown, milliseconds, two_digits
 from benchmarks.ops.providers import PROVIDERS
 from benchmarks.ops.result import Result, Run
 
 __all__ = [
-    "BEGIN", "END", "calls_table", "cases_table", "document", "groups_table", "into",
-    "providers_table", "speedup_table",
+    "calls_table", "cases_table", "document", "groups_table", "providers_table",
+    "speedup_table",
 ]  # fmt: skip
-
-BEGIN, END = "<!-- benchmarks.ops -->", "<!-- end of benchmarks.ops -->"
 
 
 def cases_table(results: Sequence[Result]) -> Table:
@@ -121,19 +118,6 @@ def document(run: Run) -> str:
     if calls.rows:
         parts.append(markdown(calls.heading, calls.rows))
     return "\n\n".join(parts)
-
-
-def into(text: str, section: str) -> str:
-    """Replace the part of *text* between the two marks by *section*.
-
-    Raises:
-        UsageError: The marks are missing or out of order.
-    """
-    before, found, rest = text.partition(BEGIN)
-    _, closed, after = rest.partition(END)
-    if not (found and closed):
-        raise UsageError("the document has no place for the tables", hint=f"add {BEGIN} {END}")
-    return f"{before}{BEGIN}\n{section}\n{END}{after}"
 
 
 def _provenance(run: Run) -> str:

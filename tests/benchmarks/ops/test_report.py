@@ -1,16 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
-from ansorpy.errors import UsageError
 from benchmarks.ops.report import (
-    BEGIN,
-    END,
     calls_table,
     cases_table,
     document,
     groups_table,
-    into,
     providers_table,
     speedup_table,
 )
@@ -104,11 +98,3 @@ def test_document_has_one_line_a_case() -> None:
         f"| {NORM.name} | 12.50 | direct | 6.250 onnxruntime | 0.50 | 2% "
         "| failed | direct | 1.000 torch |  |  |",
     ]
-
-
-def test_tables_go_between_the_marks_again_and_again() -> None:
-    once = into(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
-    assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert into(once, "newer") == f"before\n{BEGIN}\nnewer\n{END}\nafter\n"
-    with pytest.raises(UsageError, match="no place for the tables"):
-        into(f"{END} {BEGIN}", "new")
