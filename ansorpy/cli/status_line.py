@@ -48,8 +48,9 @@ class StatusLine:
 
     def _rewrite(self, text: str) -> None:
         from rich.console import Console
+        from rich.text import Text
 
         if self._status is None:
-            self._status = Console(stderr=True, highlight=False).status(text)
+            self._status = Console(stderr=True, highlight=False).status(Text(text))
             self._status.start()
-        self._status.update(text)
+        self._status.update(Text(text))

@@ -49,6 +49,24 @@ def test_an_engine_computes_in_place(name: str, model: Path) -> None:
     assert np.array_equal(out["n"], -feeds["a"])
 
 
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_the_reference_flattens_softmaxes_of_older_operator_sets(
+    operator: str, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    x = rng.standard_normal((2, 3, 5), np.float32)
+    for opset, options in ((9, {}), (12, {"axis": 2}), (13, {"axis": 1})):
+        nodes = [node(operator, "x", "y", **options)]
+        model = graph_model(nodes, {"x": x.shape}, ["y"], opset=opset)
+        onnx.save(model, tmp_path / "m.onnx")
+        found = []
+        for name in ("reference", "onnxruntime"):
+            engine = open_engine(name, str(tmp_path / "m.onnx"), {"x": x}, threads=1)
+            engine.run()
+            found.append(engine.outputs()["y"])
+        np.testing.assert_allclose(*found, atol=1e-6)
+
+
 def test_open_peer_takes_json_arguments(model: Path) -> None:
     engine = open_peer("reference", str(model), threads=1, seed=1, shapes={"a": [2, 5]})
     engine.run()

@@ -32,6 +32,7 @@ def compile(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
+    *,
     emit: Emit = None,
     pack: PackOption = None,
     against: Against = None,

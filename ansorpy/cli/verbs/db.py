@@ -32,7 +32,12 @@ class Action(StrEnum):
 def db(
     action: Annotated[
         Action,
-        typer.Argument(metavar="[tasks|runs|replay|model|repair]", help="What to do."),
+        typer.Argument(
+            metavar="ACTION",
+            show_choices=False,
+            help="tasks, runs: list them; replay: repeat a run and compare; model: train a cost "
+            "model on all trials; repair: save what can be read of a damaged database.",
+        ),
     ] = Action.tasks,
     database: DatabaseFile = None,
     run: Annotated[
@@ -47,8 +52,7 @@ def db(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks or runs of a tuning database, replay a run and compare, train a cost model on
-    all its trials, or save what can be read of a damaged one."""
+    """List a tuning database, replay a run of it, train a cost model on it, or repair it."""
     from ansorpy.api.evaluate.lookup import open_database
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError

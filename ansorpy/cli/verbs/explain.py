@@ -31,6 +31,7 @@ def explain(
     in_full: Annotated[
         bool, typer.Option("--all", help="Also print the rules that do not apply, and all loops.")
     ] = False,
+    *,
     as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[ExplainArguments],

@@ -21,6 +21,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file; default: MODEL's name.so.")
     ] = None,
+    *,
     emit: Emit = None,
     pack: PackOption = None,
     plugin: Plugins = None,

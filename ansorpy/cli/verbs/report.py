@@ -40,6 +40,7 @@ def report(
     verify: Annotated[
         Path | None, typer.Option(metavar="FILE", help="--html: also show one of verify --json.")
     ] = None,
+    *,
     as_json: AsJson = False,
     **arguments: Unpack[LookupArguments],
 ) -> None:

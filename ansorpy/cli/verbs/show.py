@@ -50,6 +50,7 @@ def show(
             "arithmetic or launches.",
         ),
     ] = False,
+    *,
     as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[LookupArguments],

@@ -38,6 +38,7 @@ __all__ = ["tune"]
 @with_options
 def tune(
     models: ModelFiles,
+    *,
     latency_bound: LatencyBound = None,
     baseline: Baseline = None,
     weight: NetworkWeight = None,

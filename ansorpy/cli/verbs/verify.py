@@ -23,6 +23,7 @@ def verify(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     original: ModelOption = None,
     against: Annotated[str, typer.Option(help="onnxruntime or reference.")] = "onnxruntime",
+    *,
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Error allowed, relative to the largest output.")
     ] = 2e-5,
