@@ -135,7 +135,7 @@ class SizeArguments(TypedDict, total=False):
         Option(
             "Shapes of inputs, by name; a size may be a range.",
             flag="--shape",
-            metavar="NAME:1x3x48x64..1280",
+            metavar="NAME=1x3x48x64..1280",
             parse=shapes_of,
         ),
     ]

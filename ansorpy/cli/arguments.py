@@ -66,7 +66,9 @@ def _in_order(signature: inspect.Signature, shared: Set[str]) -> list[inspect.Pa
     """The parameters: those that may be positional, the *shared* ones, the keyword-only ones."""
     return sorted(
         signature.parameters.values(),
-        key=lambda p: (p.kind is p.KEYWORD_ONLY) + (p.kind is p.KEYWORD_ONLY and p.name not in shared),
+        key=lambda p: (
+            (p.kind is p.KEYWORD_ONLY) + (p.kind is p.KEYWORD_ONLY and p.name not in shared)
+        ),
     )
 
 

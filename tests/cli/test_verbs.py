@@ -155,15 +155,15 @@ def test_run_refuses(
 @pytest.mark.usefixtures("no_turns")
 def test_a_library_keeps_its_sizes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     library, known = str(folder / "net.so"), ["--model", str(folder / "net.onnx")]
-    for same in (["--dim", "batch=1", *known], ["--shape", "x:1x3x9x9"]):
+    for same in (["--dim", "batch=1", *known], ["--shape", "x=1x3x9x9"]):
         assert main(["bench", library, *same]) == 0
-    assert main(["run", library, "--shape", "x:1x3x9x9"]) == 0
-    others = ["--dim batch=2", "--dim bath=1", "--shape x:2x3x9x9", "--shape y:1x3x9x9"]
+    assert main(["run", library, "--shape", "x=1x3x9x9"]) == 0
+    others = ["--dim batch=2", "--dim bath=1", "--shape x=2x3x9x9", "--shape y=1x3x9x9"]
     commands = [["verify", library, *known], ["bench", library, *known], ["run", library],
                 ["verify", "--static", library]]  # fmt: skip
     for other, command in zip(others * 2, commands * 2, strict=True):
         assert main([*command, *other.split()]) == 2
-        said = f"is a library for inputs x:1x3x9x9: {other} cannot change that"
+        said = f"is a library for inputs x=1x3x9x9: {other} cannot change that"
         assert said in capsys.readouterr().err
 
 

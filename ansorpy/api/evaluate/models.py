@@ -138,7 +138,7 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
 
 
 def _shown(name: str, shape: Sequence[AnySize]) -> str:
-    return f"{name}:{'x'.join(map(str, shape))}"
+    return f"{name}={'x'.join(map(str, shape))}"
 
 
 def _dimensions(original: Path, shapes: Mapping[str, Sequence[AnySize]]) -> dict[str, set[AnySize]]:
