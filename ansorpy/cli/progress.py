@@ -128,7 +128,7 @@ class SearchReport:
 def plan_text(project: Project, request: Request) -> str:
     """What the search is going to do: calls, tasks, threads and limits."""
     calls, tasks = len(project.network.calls), len(project.tasks)
-    where = f"{request.target.name}, {request.threads} threads"
+    where = f"{request.target.name}, {request.threads} thread{'s' if request.threads > 1 else ''}"
     others = len(project.all_tasks) - tasks
     more = f" (and {others} of other ways to partition it)" if others else ""
     text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"

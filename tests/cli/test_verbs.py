@@ -299,7 +299,7 @@ def test_show_lists_tasks_and_prints_programs(
     assert main(command) == 0
     assert "iB at the peak of a run: constants " in capsys.readouterr().out
     assert main([*command, "--threads", "1"]) == 0
-    assert "before it is compiled: constants " in capsys.readouterr().out
+    assert "before compilation: constants " in capsys.readouterr().out
     expected = {"definition": "float32", "nest": "for ", "steps": "", "program": "kernel(",
                 "llvm": "define", "asm": "ret"}  # fmt: skip
     for form, word in expected.items():

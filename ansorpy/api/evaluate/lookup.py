@@ -105,4 +105,4 @@ def _words(flag: str, value: Any, default: object) -> Iterator[str]:
             yield from (flag, bound_text(name, size))
             continue
         is_size = isinstance(size, int | str | SizeRange)
-        yield from (flag, f"{name}={size}" if is_size else f"{name}:{'x'.join(map(str, size))}")
+        yield from (flag, f"{name}={size if is_size else 'x'.join(map(str, size))}")

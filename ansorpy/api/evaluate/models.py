@@ -42,7 +42,7 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
     """The ONNX file to compare with: *path* itself, or *model* if *path* is a library.
 
     Raises:
-        UsageError: A library was given without ``--model``.
+        UsageError: A library was given without ``--model``, or with that of another network.
     """
     if not is_library(path):
         return path
@@ -51,6 +51,15 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
             f"{path} is a library; the comparison needs the network it was made from",
             hint="give the network with --model net.onnx; in Python as the second argument",
         )
+    metadata, *_ = read_library(path)
+    theirs = [port.name for port in read_model(model).graph.input]
+    for port in metadata.input_ports:
+        if port.name not in theirs:
+            raise UsageError(
+                f"{path} takes {port.name!r}, which is no input of {model}: it was made from "
+                "another network",
+                hint="give the file that it was compiled from",
+            )
     return model
 
 

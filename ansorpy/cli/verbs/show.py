@@ -219,6 +219,7 @@ def _list(lookup: Lookup, as_json: bool) -> None:
     if kernels:
         show_table(kernels_table(kernels))
     print(memory)
+    print(f"next: {lookup.command('show', '--task', '0')}")
 
 
 def _show_tasks(name: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -71,7 +71,7 @@ from ansorpy.size_bounds import Bound
 __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
-_UNKNOWN = "ansorpy does not have it; export the model without it, or define it: ap.register_op"
+_UNKNOWN = "ansorpy does not have it; export the model without it"
 
 
 class Solved(Exception):
@@ -337,7 +337,8 @@ class Importer:
         try:
             importer = importer_of(operator_of(node))
             if importer is None:
-                raise Unsupported("operator", _UNKNOWN)
+                own = "" if node.domain in STANDARD else ", or define it: ap.register_op"
+                raise Unsupported("operator", _UNKNOWN + own)
             return self._from_importer(importer, operands, context, constant)
         except TooLarge:
             raise
