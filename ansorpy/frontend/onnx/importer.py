@@ -337,7 +337,8 @@ class Importer:
         try:
             importer = importer_of(operator_of(node))
             if importer is None:
-                own = "" if node.domain in STANDARD else ", or define it: ap.register_op"
+                is_onnx = node.domain in STANDARD or node.domain.startswith("ai.onnx")
+                own = "" if is_onnx else ", or define it: ap.register_op"
                 raise Unsupported("operator", _UNKNOWN + own)
             return self._from_importer(importer, operands, context, constant)
         except TooLarge:
