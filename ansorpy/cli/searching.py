@@ -167,7 +167,7 @@ def write_library(
     Raises:
         UsageError: No library holds constants of this size.
     """
-    versions = [_version(*run, library, pack, talk, peers) for run in runs]
+    versions = [_version(*run, library, talk, peers) for run in runs]
     plans = [version.plan for version in versions]
     with profiled(Activity.ASSEMBLE):
         if len(plans) == 1:
@@ -178,8 +178,7 @@ def write_library(
 
 
 def _version(
-    networks: Networks, request: Request, library: Path, pack: Pack | None, talk: Talk,
-    peers: Sequence[PeerTimed],
+    networks: Networks, request: Request, library: Path, talk: Talk, peers: Sequence[PeerTimed]
 ) -> Version:  # fmt: skip
     if emitted_target(library, request.target, request.threads) is request.target:
         [project] = networks.projects
@@ -189,6 +188,6 @@ def _version(
             following.listener(peer)
         [finished] = tune_networks(networks, following)
     with profiled(Activity.ASSEMBLE):
-        plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
+        plan = emitted_plan(finished.project, finished.chosen, library, request.threads)
     proofs = ProofCounts.of([proof for program in finished.chosen for proof in program.proofs])
     return Version(plan, kernels_median_s(finished.project, finished.chosen), proofs, board)

@@ -59,7 +59,7 @@ def test_machine_code_is_no_listing(rng: np.random.Generator, tmp_path: Path) ->
     model, _ = programs.model(rng)
     for name in ("net.ll", "net.s"):
         with pytest.raises(
-            UsageError, match=f"what is compiled already cannot be written as {name}"
+            UsageError, match=f"is machine code, which cannot be written as {name}"
         ):
             model.export(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
