@@ -138,7 +138,7 @@ def plan_text(project: Project, request: Request) -> str:
 def _limits_text(request: Request) -> str:
     budget = request.budget
     if budget is None:
-        return "nothing is measured"
+        return "nothing is measured" + ("" if request.can_time else ", since this machine cannot")
     limits: Sequence[str] = [
         text
         for text, limit in (

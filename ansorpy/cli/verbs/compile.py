@@ -52,19 +52,17 @@ def compile(
     from ansorpy.api.evaluate.report import demand_report, write_report
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
-    from ansorpy.api.request import Request
     from ansorpy.cli.files import emitted_path
     from ansorpy.cli.next_command import after_library
     from ansorpy.cli.peers import peers_timed
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
-    from ansorpy.cli.values import latencies_by_network, targets_of
+    from ansorpy.cli.values import latencies_by_network, requests_of
     from ansorpy.evaluation.page.facts import Shown
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
-    search = those(SearchArguments, arguments)
-    requests = [Request.of(**{**search, "target": t}) for t in targets_of(search.get("target"))]
+    requests = requests_of(those(SearchArguments, arguments))
     bounds = latencies_by_network("--latency-bound", latency_bound or (), [model.stem])
     spec = NetworkSpec(
         model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
