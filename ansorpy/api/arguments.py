@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
     "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
-    "SizeArguments", "TaskArguments",
+    "SizeArguments", "TaskArguments", "UNMEASURED",
 ]  # fmt: skip
 
 
@@ -56,6 +56,12 @@ class LimitArguments(TypedDict, total=False):
         float | str | None,
         Option("Time to search: seconds, or 90s, 10m, 1h30m.", metavar="DURATION"),
     ]
+
+
+UNMEASURED: LimitArguments = {
+    "effort": "none", "trials": None, "trials_per_task": None, "time_limit": None,
+}  # fmt: skip
+"""With these, nothing is measured."""
 
 
 class PartArguments(TypedDict, total=False):

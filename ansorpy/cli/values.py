@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ansorpy.api.arguments import UNMEASURED
 from ansorpy.api.request import Request
 from ansorpy.errors import UsageError
 from ansorpy.quantities import latency_of
@@ -21,8 +22,6 @@ __all__ = [
     "targets_of",
     "weights_by_network",
 ]
-
-_UNMEASURED = {"effort": "none", "trials": None, "trials_per_task": None, "time_limit": None}
 
 
 def targets_of(given: Target | str | None) -> list[Target | str | None]:
@@ -50,7 +49,7 @@ def requests_of(search: Mapping[str, Any]) -> list[Request]:
     asked = [{**search, "target": name} for name in names]
     if len(asked) == 1:
         return [Request.of(**asked[0])]
-    free = [Request.of(**{**one, **_UNMEASURED}) for one in asked]
+    free = [Request.of(**{**one, **UNMEASURED}) for one in asked]
     timed = [request.can_time for request in free]
     if not any(timed):
         return [Request.of(**one) for one in asked]
