@@ -128,9 +128,7 @@ def build(
     name = "_".join(op.name for op in definition.outputs)
     task = Task(definition, made_for, made_for.threads(threads), name=name)
     lowered = _lowered(states)
-    built = listed(
-        build_lowered(lowered, made_for, task_symbol(task)), lambda: lowered, made_for
-    )
+    built = listed(build_lowered(lowered, made_for, task_symbol(task)), lambda: lowered, made_for)
     schedule = schedule_text(states)
     compiled = CompiledTask.of(definition, built, program=lowered.run, schedule=schedule)
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)

@@ -25,6 +25,7 @@ _LOG = logging.getLogger(__name__)
 FIRST_SIZE, GROWTH = 512, 8
 """A dimension without a limit gets one at least that large, and so many times that of a call."""
 
+
 class Segment(torch.nn.Module):
     """A compiled part of a graph.
 
