@@ -163,8 +163,9 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     """
     if is_library(lookup.model):
         return load(lookup.model)
+    compiled = from_records(lookup if instead is None else Lookup(instead, **lookup.arguments))[1]
     lookup.warn_of_predictions()
-    return from_records(Lookup(instead or lookup.model, **lookup.arguments))[1]
+    return compiled
 
 
 def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
@@ -176,7 +177,7 @@ def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
 
 def finished_from(lookup: Lookup) -> Finished:
     """The ONNX file's programs, chosen from the records without tuning."""
-    networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
     with shown("auto") as told:
+        networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
         [finished] = tune_networks(networks, replace(lookup.request, listener=told))
     return finished

@@ -44,6 +44,7 @@ def explain(
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.project import open_project
     from ansorpy.api.request import Request
+    from ansorpy.cli.status_line import busy
     from ansorpy.cli.tasks import selected
     from ansorpy.measure.probe.calibrate import calibrated
     from ansorpy.rules.explain import explain as explained
@@ -52,8 +53,9 @@ def explain(
 
     load_plugins(plugin or ())
     request = Request.of(effort="none", **those(TaskArguments, arguments))
-    request = replace(request, target=calibrated(request.target))
-    project = open_project(model, request, **those(SizeArguments, arguments))
+    with busy(f"reading {model}"):
+        request = replace(request, target=calibrated(request.target))
+        project = open_project(model, request, **those(SizeArguments, arguments))
     said = {}
     for chosen in selected(project.all_tasks, task):
         told = (chosen.dag, chosen.target, preset_for(chosen.target), chosen.precision)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -51,16 +52,18 @@ def verify(
     from ansorpy.api.evaluate.models import with_own_sizes
     from ansorpy.api.evaluate.verify import verify as verified
     from ansorpy.api.parts import load_plugins
+    from ansorpy.cli.status_line import StatusLine
     from ansorpy.evaluation.tables import show
 
     load_plugins(plugin or ())
     if static:
         _prove(with_own_sizes(Lookup(model, **arguments), original), as_json=as_json)
         return
-    result = verified(
-        model, original, against=against, tolerance=tolerance, random_weights=random_weights,
-        seed=seed, **arguments,
-    )  # fmt: skip
+    with StatusLine(quiet=not sys.stderr.isatty()) as status:
+        result = verified(
+            model, original, against=against, tolerance=tolerance, random_weights=random_weights,
+            seed=seed, progress=status, **arguments,
+        )  # fmt: skip
     print(json.dumps(result.to_dict(), indent=2)) if as_json else show(result.table())
     result.demand()
 
