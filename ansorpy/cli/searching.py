@@ -18,6 +18,7 @@ from ansorpy.api.events import PeerTimed
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
+from ansorpy.cli.next_command import after_library
 from ansorpy.cli.progress import SearchReport, Talk
 from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.evaluation.proofs import ProofCounts
@@ -137,17 +138,19 @@ class Written:
             "versions": [version.to_dict() for version in self.versions],
         }
 
-    def said(self, next_command: str) -> str:
-        """What was reached, where everything is, and the command to go on with, in lines."""
+    def said(self, model: Path) -> str:
+        """What was reached, where everything is, and how to go on with *model*, in lines."""
         lines = [f"wrote {self.path}"]
         for version in self.versions:
             lines += version.said(f"{version.plan.target.name}: " if self.versions[1:] else "")
         lines.append(f"header {self.header}, records in {self.records}")
-        return "\n".join([*lines, f"next: {next_command}"] if next_command else lines)
+        runs_here = any(version.plan.target.runs_on_host() for version in self.versions)
+        command = after_library(self.path, model) if runs_here else ""
+        return "\n".join([*lines, f"next: {command}"] if command else lines)
 
-    def tell(self, talk: Talk, next_command: str) -> None:
-        """Print the result on stdout."""
-        print(json.dumps(self.to_dict()) if talk.json else self.said(next_command))
+    def tell(self, talk: Talk, model: Path) -> None:
+        """Print the result for *model* on stdout."""
+        print(json.dumps(self.to_dict()) if talk.json else self.said(model))
 
 
 def write_library(

@@ -53,7 +53,6 @@ def compile(
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import emitted_path
-    from ansorpy.cli.next_command import after_library
     from ansorpy.cli.peers import peers_timed
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
@@ -77,7 +76,7 @@ def compile(
     with accounted(requests[0], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
         written = write_library(runs, library, pack, talk, peers)
-    written.tell(talk, after_library(library, model))
+    written.tell(talk, model)
     if report is not None:
         tasks, shown = runs[0][0].tasks, Shown(written.versions[0].plan)
         page = write_report(report, requests[0].db, tasks=tasks, shown=shown)
