@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -55,7 +56,8 @@ def test_the_reference_flattens_softmaxes_of_older_operator_sets(
 ) -> None:
     pytest.importorskip("onnxruntime")
     x = rng.standard_normal((2, 3, 5), np.float32)
-    for opset, options in ((9, {}), (12, {"axis": 2}), (13, {"axis": 1})):
+    given: list[tuple[int, dict[str, Any]]] = [(9, {}), (12, {"axis": 2}), (13, {"axis": 1})]
+    for opset, options in given:
         nodes = [node(operator, "x", "y", **options)]
         model = graph_model(nodes, {"x": x.shape}, ["y"], opset=opset)
         onnx.save(model, tmp_path / "m.onnx")
@@ -64,7 +66,7 @@ def test_the_reference_flattens_softmaxes_of_older_operator_sets(
             engine = open_engine(name, str(tmp_path / "m.onnx"), {"x": x}, threads=1)
             engine.run()
             found.append(engine.outputs()["y"])
-        np.testing.assert_allclose(*found, atol=1e-6)
+        np.testing.assert_allclose(found[0], found[1], atol=1e-6)  # type: ignore[arg-type]
 
 
 def test_open_peer_takes_json_arguments(model: Path) -> None:

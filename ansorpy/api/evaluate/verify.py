@@ -59,8 +59,7 @@ def verify(
         tolerance: Error allowed, relative to the largest element of an output.
         random_weights: Seed; draw the network's weights at random first.
         seed: Seed of the inputs.
-        progress: Receives what is being run; an empty text while the network is compiled, which
-            shows itself.
+        progress: Receives what is being run; an empty text while the network is compiled.
         **arguments
 
     Returns:

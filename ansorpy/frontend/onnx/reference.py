@@ -21,7 +21,7 @@ from ansorpy.graph.ir import Array
 __all__ = ["evaluated", "operators_of"]
 
 
-def _flattening(operator: type[OpRun]) -> type[OpRun]:
+def _flattening(operator: Any) -> type[OpRun]:
     """*operator* as before opset 13, over all axes from ``axis`` on, which is 1 by default.
 
     onnx implements only the newer form, over one axis.
