@@ -28,6 +28,7 @@ from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export as export_plan
 from ansorpy.runtime.export import export_versions
+from ansorpy.runtime.header import beside
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import refuse_size
 
@@ -126,7 +127,7 @@ class Written:
     @property
     def header(self) -> Path:
         """The header that declares its functions."""
-        return self.path.with_suffix(".h")
+        return beside(self.path)[0]
 
     def to_dict(self) -> dict[str, Any]:
         """The last event of a verb with ``--json``."""
@@ -143,7 +144,8 @@ class Written:
         lines = [f"wrote {self.path}"]
         for version in self.versions:
             lines += version.said(f"{version.plan.target.name}: " if self.versions[1:] else "")
-        lines.append(f"header {self.header}, records in {self.records}")
+        header, example = beside(self.path)
+        lines.append(f"header {header}, example {example.name}, records in {self.records}")
         runs_here = any(version.plan.target.runs_on_host() for version in self.versions)
         command = after_library(self.path, model) if runs_here else ""
         return "\n".join([*lines, f"next: {command}"] if command else lines)
