@@ -136,7 +136,10 @@ def _unexpected(error: Exception) -> int:
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
         said = error.format_message()
         if said:  # empty without any argument, when only the help is printed
+            context = getattr(error, "ctx", None)
             print(f"error: {said}", file=sys.stderr)
+            if context is not None:
+                print(f"hint: {context.command_path} --help says what it takes", file=sys.stderr)
         return EXIT_USAGE
     if isinstance(error, MemoryError):
         print(f"error: there is not enough memory: {error}".rstrip(": "), file=sys.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.api.evaluate.lookup import open_database
+from ansorpy.api.evaluate.databases import open_database
 from ansorpy.api.evaluate.models import is_library, onnx_beside
 from ansorpy.cli.files import (
     Array,

@@ -53,7 +53,7 @@ def db(
     as_json: AsJson = False,
 ) -> None:
     """List a tuning database, replay a run of it, train a cost model on it, or repair it."""
-    from ansorpy.api.evaluate.lookup import open_database
+    from ansorpy.api.evaluate.databases import open_database
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
@@ -90,7 +90,7 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
-    from ansorpy.api.evaluate.lookup import demand_database
+    from ansorpy.api.evaluate.databases import demand_database
     from ansorpy.evaluation.tables import Table, show
     from ansorpy.measure.records.repair import repair
     from ansorpy.writable import demand_writable

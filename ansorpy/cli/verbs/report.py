@@ -49,8 +49,6 @@ def report(
 
     With --html, write a run as one page that needs no network connection.
     """
-    from ansorpy.api.evaluate.lookup import Lookup
-    from ansorpy.api.evaluate.report import report as written
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
@@ -64,15 +62,23 @@ def report(
     if trace is not None:
         _trace(database, run, trace)
     if html is not None:
+        from ansorpy.api.evaluate.report import report as written
+
         page = written(html, model, run=run, bench=bench, verified=verify, **arguments)
         print(f"wrote {page}")
     if html is None and trace is None:
-        calls = None if model is None else Lookup(model, **arguments).project.most_calls
-        _summarize(database, calls, as_json)
+        _summarize(database, None if model is None else _calls(model, arguments), as_json)
+
+
+def _calls(model: Path, arguments: LookupArguments) -> Mapping[str, float]:
+    """The calls of each task of *model*, by its key."""
+    from ansorpy.api.evaluate.lookup import Lookup
+
+    return Lookup(model, **arguments).project.most_calls
 
 
 def _trace(path: Path, run: int | None, trace: Path) -> None:
-    from ansorpy.api.evaluate.lookup import open_database
+    from ansorpy.api.evaluate.databases import open_database
     from ansorpy.evaluation.tuning_trace import trace_of_tuning
     from ansorpy.writable import demand_writable
 
@@ -83,7 +89,7 @@ def _trace(path: Path, run: int | None, trace: Path) -> None:
 
 
 def _summarize(path: Path, calls: Mapping[str, float] | None, as_json: bool) -> None:
-    from ansorpy.api.evaluate.lookup import open_database
+    from ansorpy.api.evaluate.databases import open_database
     from ansorpy.evaluation.tables import show
     from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
 
