@@ -1,6 +1,6 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
-# make test-torch  the tests of what needs torch, in a virtual environment that has it
+# make test-torch  the tests of what needs torch, which it adds to the virtual environment
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make docs    the documentation as a site, in build/site
 # make wheel-test  the wheel, installed into an empty environment of every Python at hand

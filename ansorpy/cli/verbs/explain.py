@@ -76,6 +76,8 @@ def _bound(task: Task) -> Callable[[Definition], str]:
     from ansorpy.cost.bound import least_seconds
 
     def remark(definition: Definition) -> str:
-        return f", takes at least {least_seconds(task, definition.dag) * 1e3:.3g} ms"
+        least_us = least_seconds(task, definition.dag) * 1e6
+        time = f"{least_us:.3g} us" if least_us < 1e3 else f"{least_us * 1e-3:.4g} ms"
+        return f", takes at least {time}"
 
     return remark
