@@ -26,6 +26,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.features import extract_all
 from ansorpy.cost.nest_view import view_nest
+from ansorpy.cost.programs import Programs
 from ansorpy.evaluation.tables import Table, show
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -115,9 +116,9 @@ def trained(task: Task, sampler: SketchSampler, rng: np.random.Generator) -> Boo
     for sketch in sketches:
         table = sample_valid(sketch, _TRAINED_ON // len(sketches), rng)
         if len(table):
-            nest = sketch.space.nest(table)
-            seconds = 1 / AnalyticModel().predict(task, nest, len(table))
-            model.learn(task, nest, seconds * rng.lognormal(0, 0.3, len(table)))
+            programs = Programs(sketch.space, table)
+            seconds = 1 / AnalyticModel().predict(task, programs)
+            model.learn(task, programs, seconds * rng.lognormal(0, 0.3, len(table)))
     model.refit()
     return model
 
@@ -180,7 +181,9 @@ class _Bench:
         prior_s = timed(
             lambda: [self.model.prior.seconds(self.task, part) for part in views], self.repeats
         )[1]
-        scores_s = timed(lambda: self.model.predict_all(self.task, sized), self.repeats)[1]
+        made = [Programs(sketch.space, table) for sketch, table in pairs]
+        assert all(programs.nest for programs in made)  # not counted with the scores
+        scores_s = timed(lambda: self.model.predict_all(self.task, made), self.repeats)[1]
         # A difference of times: noise may make it negative if they are short.
         return nest_s, features_s, prior_s, max(0.0, scores_s - features_s - prior_s)
 

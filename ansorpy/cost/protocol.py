@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
-from ansorpy.schedule.tables.nest import Nest
 
-__all__ = ["Batching", "CostModel", "Remembering", "predictions"]
+__all__ = ["Batching", "CostModel", "Remembering", "Uncertain", "Valuing", "predictions"]
 
 
 class CostModel(Protocol):
     """Ranks programs of one task; scores of different tasks are not comparable."""
 
-    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """Finite score of each of *rows* candidates; higher is faster."""
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        """Finite score of each program; higher is faster."""
 
-    def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples | None:
-        """Remember measured candidates, one per row of *nest*; infinite seconds mean failure.
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
+        """Remember measured programs, with the seconds of each; infinite ones mean failure.
 
         Returns the samples, if any, from which a later run can learn the same
         (:class:`Remembering`).
@@ -34,8 +34,25 @@ class CostModel(Protocol):
 class Batching(Protocol):
     """A model that scores tables of several placed sketches faster together than one at a time."""
 
-    def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
-        """The scores of ``predict`` for each nest and its number of candidates, bit for bit."""
+    def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
+        """The scores of ``predict`` for each of *tables*, bit for bit."""
+
+
+@runtime_checkable
+class Uncertain(Protocol):
+    """A model that knows how uncertain its scores are."""
+
+    def deviations(self, task: Task, programs: Programs) -> Floats | None:
+        """Standard deviation of each score of ``predict``; None if this model has none (a wrapper
+        around models that do not know)."""
+
+
+@runtime_checkable
+class Valuing(Protocol):
+    """A model that also scores programs whose last decisions are open."""
+
+    def values(self, task: Task, beginnings: Sequence[Beginning]) -> Floats | None:
+        """Score of the best program that begins so; None before the model knows any."""
 
 
 @runtime_checkable
@@ -50,8 +67,8 @@ class Remembering(Protocol):
         """Remember programs measured in earlier runs, by task key."""
 
 
-def predictions(model: CostModel, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
-    """*model*'s scores of several tables, each a nest and its number of candidates."""
+def predictions(model: CostModel, task: Task, tables: Sequence[Programs]) -> list[Floats]:
+    """*model*'s scores of several tables."""
     if isinstance(model, Batching):
         return model.predict_all(task, tables)
-    return [model.predict(task, nest, rows) for nest, rows in tables]
+    return [model.predict(task, programs) for programs in tables]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
-from ansorpy.schedule.tables.nest import Nest
 
 __all__ = ["RandomModel"]
 
@@ -20,11 +20,11 @@ class RandomModel:
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """A random number in 0..1 for each candidate."""
-        return self._rng.random(rows)
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        """A random number in 0..1 for each program."""
+        return self._rng.random(len(programs))
 
-    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
         """Nothing."""
 
     def refit(self) -> None:

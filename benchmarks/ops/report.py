@@ -8,11 +8,12 @@ from statistics import geometric_mean, median
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table
 from benchmarks.cells import OURS, engine_ms, engines_of, markdown, milliseconds, two_digits
+from benchmarks.ops.providers import PROVIDERS
 from benchmarks.ops.result import Result, Run
 
 __all__ = [
     "BEGIN", "END", "calls_table", "cases_table", "document", "groups_table", "into",
-    "speedup_table",
+    "providers_table", "speedup_table",
 ]  # fmt: skip
 
 BEGIN, END = "<!-- benchmarks.ops -->", "<!-- end of benchmarks.ops -->"
@@ -67,6 +68,36 @@ def calls_table(calls: Sequence[Result]) -> Table:
         times = (f"{r.engines[n].median_ms * 1e3:.1f}" if n in r.engines else "" for n in engines)
         rows.append((f"{r.threads} thr", *times))
     return Table("", heading, tuple(rows), frozenset(heading[1:]))
+
+
+def providers_table(results: Sequence[Result]) -> Table:
+    """What is gained if every case takes its fastest provider, for each thread count.
+
+    One row per provider: the cases that it computes fastest, and by how much it is ahead of ours
+    there, as a geometric mean; then all cases with the fastest provider of each.
+
+    Paper: Woodpecker-DL, arXiv 2008.04567, which chooses between its own code and the vendor's
+    library by time.  Bolt, MLSys 2022, searches the library's templates, which these packages do
+    themselves.  Here it is a comparison: what is compiled and exported is always our own.
+    """
+    heading = ("provider", "library", "threads", "fastest of", "cases", "ours / fastest")
+    known = [r for r in results if r.provider is not None and r.ours_ms is not None]
+    rows = []
+    for count in sorted({r.threads for r in known}):
+        there = [r for r in known if r.threads == count]
+        for name in engines_of(there):
+            won = [r for r in there if r.provider == name]
+            library = PROVIDERS[name].library
+            rows.append((name, library, count, len(won), len(there), _mean(_gains(won))))
+        rows.append(("fastest of each", "", count, len(there), len(there), _mean(_gains(there))))
+    cells = tuple((*map(str, row[:-1]), two_digits(row[-1])) for row in rows)
+    return Table("", heading, cells, frozenset(heading[2:]))
+
+
+def _gains(results: Sequence[Result]) -> list[float]:
+    """Our time relative to that of the fastest provider, ours included."""
+    pairs = [(r.ours_ms, min(e.median_ms for e in r.engines.values())) for r in results]
+    return [ours / fastest for ours, fastest in pairs if ours is not None]
 
 
 def speedup_table(results: Sequence[Result], earlier: Sequence[Result]) -> Table:

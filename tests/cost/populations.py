@@ -6,9 +6,9 @@ import numpy as np
 
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.nest_view import Floats
-from ansorpy.schedule.tables.nest import Nest
+from ansorpy.cost.programs import Programs
 from ansorpy.schedule.tables.size import Column
-from tests.cost.nests import tiled_matmul
+from tests.cost.nests import Given, tiled_matmul
 from tests.cost.tasks import matmul_task
 
 __all__ = ["SHAPE", "population", "rank_correlation", "trained", "true_seconds"]
@@ -16,7 +16,7 @@ __all__ = ["SHAPE", "population", "rank_correlation", "trained", "true_seconds"]
 SHAPE = (64, 64, 64)
 
 
-def population(n: int, seed: int) -> tuple[Nest, dict[str, Column]]:
+def population(n: int, seed: int) -> tuple[Programs, dict[str, Column]]:
     rng = np.random.default_rng(seed)
 
     def pick(*values: int) -> Column:
@@ -24,7 +24,7 @@ def population(n: int, seed: int) -> tuple[Nest, dict[str, Column]]:
 
     columns = {name: pick(1, 2, 4, 8) for name in ("i1", "i2", "j1", "k1")}
     columns |= {"j2": pick(1, 4, 8), "vector": pick(0, 1), "max_unroll": pick(0, 16, 512)}
-    return tiled_matmul(*SHAPE, **columns), columns
+    return Given(tiled_matmul(*SHAPE, **columns), n), columns
 
 
 def true_seconds(columns: dict[str, Column]) -> Floats:
@@ -36,10 +36,10 @@ def true_seconds(columns: dict[str, Column]) -> Floats:
 
 def trained(seed: int = 0) -> BoostedTrees:
     model = BoostedTrees()
-    nest, columns = population(128, seed)
+    programs, columns = population(128, seed)
     seconds = true_seconds(columns)
     seconds[::9] = np.inf
-    model.learn(matmul_task(*SHAPE), nest, seconds)
+    model.learn(matmul_task(*SHAPE), programs, seconds)
     model.refit()
     return model
 

@@ -13,9 +13,9 @@ from tests.cost.tasks import matmul_task
 
 
 def test_ranks_programs_it_has_not_seen() -> None:
-    nest, columns = population(200, 5)
-    score = trained().predict(matmul_task(*SHAPE), nest, 200)
-    before = BoostedTrees().predict(matmul_task(*SHAPE), nest, 200)
+    programs, columns = population(200, 5)
+    score = trained().predict(matmul_task(*SHAPE), programs)
+    before = BoostedTrees().predict(matmul_task(*SHAPE), programs)
     seconds = true_seconds(columns)
     assert rank_correlation(score, seconds) > rank_correlation(before, seconds) + 0.1
     assert seconds[np.argsort(-score)[:10]].min() == seconds.min()
@@ -23,86 +23,86 @@ def test_ranks_programs_it_has_not_seen() -> None:
 
 
 def test_equal_records_give_equal_scores() -> None:
-    nest, _ = population(50, 6)
+    programs, _ = population(50, 6)
     task = matmul_task(*SHAPE)
     np.testing.assert_array_equal(
-        trained().predict(task, nest, 50), trained().predict(task, nest, 50)
+        trained().predict(task, programs), trained().predict(task, programs)
     )
 
 
 def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
     task, other = matmul_task(*SHAPE), matmul_task(32, 64, 64)
-    nest, columns = population(400, 3)
-    recalled = BoostedTrees().learn(other, nest, true_seconds(columns))
+    programs, columns = population(400, 3)
+    recalled = BoostedTrees().learn(other, programs, true_seconds(columns))
     model = BoostedTrees()
     model.recall({other.key: recalled})
     model.refit()
-    nest, columns = population(16, 4)
-    before = model.predict(task, nest, 16)
-    model.learn(task, nest, true_seconds(columns)[::-1].copy())
+    programs, columns = population(16, 4)
+    before = model.predict(task, programs)
+    model.learn(task, programs, true_seconds(columns)[::-1].copy())
     model.refit()
-    assert (model.predict(task, nest, 16) != before).any()
-    after = model.predict(task, nest, 16)
-    nest, columns = population(2, 8)
-    model.learn(task, nest, true_seconds(columns))
+    assert (model.predict(task, programs) != before).any()
+    after = model.predict(task, programs)
+    programs, columns = population(2, 8)
+    model.learn(task, programs, true_seconds(columns))
     model.refit()
-    nest, _ = population(16, 4)
-    np.testing.assert_array_equal(model.predict(task, nest, 16), after)
+    programs, _ = population(16, 4)
+    np.testing.assert_array_equal(model.predict(task, programs), after)
 
 
 def test_a_resumed_run_trains_as_often_as_one_that_never_stopped() -> None:
     task = matmul_task(*SHAPE)
-    nest, columns = population(400, 3)
+    programs, columns = population(400, 3)
     whole, resumed = BoostedTrees(BoostedOptions(8)), BoostedTrees(BoostedOptions(8))
-    resumed.recall({task.key: whole.learn(task, nest, true_seconds(columns))})
+    resumed.recall({task.key: whole.learn(task, programs, true_seconds(columns))})
     trained: dict[BoostedTrees, list[int]] = {whole: [], resumed: []}
-    for programs in range(6, 60, 6):
-        nest, columns = population(6, programs)
+    for size in range(6, 60, 6):
+        programs, columns = population(6, size)
         for model, after in trained.items():
             before = model.trees()
-            model.learn(task, nest, true_seconds(columns))
+            model.learn(task, programs, true_seconds(columns))
             model.refit()
             if model.trees() != before:
-                after.append(programs)
+                after.append(size)
     assert trained[whole] == trained[resumed] == [6, 30, 54]
 
 
 def test_a_few_programs_of_noise_do_not_turn_the_order_around(rng: np.random.Generator) -> None:
     task, model = matmul_task(*SHAPE), BoostedTrees()
-    nest, _ = population(24, 11)
-    seconds = 1 / model.prior.predict(task, nest, 24)
-    model.learn(task, nest, seconds * rng.lognormal(0, 0.3, 24))
+    programs, _ = population(24, 11)
+    seconds = 1 / model.prior.predict(task, programs)
+    model.learn(task, programs, seconds * rng.lognormal(0, 0.3, 24))
     model.refit()
-    nest, _ = population(200, 12)
-    prior = model.prior.predict(task, nest, 200)
-    score = model.predict(task, nest, 200)
+    programs, _ = population(200, 12)
+    prior = model.prior.predict(task, programs)
+    score = model.predict(task, programs)
     assert rank_correlation(score, 1 / prior) > 0.85
     assert not np.array_equal(score, prior)
 
 
 def test_recalled_programs_do_not_speak_against_the_trees_it_began_with() -> None:
     task, other = matmul_task(*SHAPE), matmul_task(32, 64, 64)
-    nest, columns = population(400, 3)
-    recalled = BoostedTrees().samples(other, nest, true_seconds(columns)[::-1].copy())
+    programs, columns = population(400, 3)
+    recalled = BoostedTrees().samples(other, programs, true_seconds(columns)[::-1].copy())
     model = BoostedTrees(base=trained().trees())
     model.recall({other.key: recalled})
     model.refit()
     [(weight, _), (grown, _)] = model.trees()
     assert (weight, grown) == (1.0, 0.0)
-    nest, columns = population(100, 4)
-    model.learn(task, nest, true_seconds(columns))
+    programs, columns = population(100, 4)
+    model.learn(task, programs, true_seconds(columns))
     model.refit()
     assert [trees.weight for trees in model.trees()] == [0.8, pytest.approx(0.2)]
 
 
 def test_own_programs_of_earlier_runs_count_once_the_task_is_learnt() -> None:
     task = matmul_task(*SHAPE)
-    nest, columns = population(300, 3)
-    earlier = BoostedTrees().samples(task, nest, true_seconds(columns))
+    programs, columns = population(300, 3)
+    earlier = BoostedTrees().samples(task, programs, true_seconds(columns))
     model = BoostedTrees(base=trained().trees())
     model.recall({task.key: earlier})
-    nest, columns = population(100, 4)
-    model.learn(task, nest, true_seconds(columns))
+    programs, columns = population(100, 4)
+    model.learn(task, programs, true_seconds(columns))
     model.refit()
     assert [trees.weight for trees in model.trees()] == [0.5, 0.5]
 
@@ -113,11 +113,11 @@ def test_trees_that_are_none_are_refused() -> None:
 
 
 def test_too_few_programs_leave_the_prior_alone() -> None:
-    model, (nest, columns) = BoostedTrees(), population(4, 1)
-    model.learn(matmul_task(*SHAPE), nest, true_seconds(columns))
+    model, (programs, columns) = BoostedTrees(), population(4, 1)
+    model.learn(matmul_task(*SHAPE), programs, true_seconds(columns))
     model.refit()
-    prior_s = 1 / model.prior.predict(matmul_task(*SHAPE), nest, 4)
-    score = model.predict(matmul_task(*SHAPE), nest, 4)
+    prior_s = 1 / model.prior.predict(matmul_task(*SHAPE), programs)
+    score = model.predict(matmul_task(*SHAPE), programs)
     assert (np.argsort(score, kind="stable") == np.argsort(-prior_s, kind="stable")).all()
 
 
@@ -128,11 +128,11 @@ def test_a_task_of_failures_is_labelled_zero() -> None:
 
 
 def test_nothing_but_failures_teaches_nothing() -> None:
-    model, (nest, _) = BoostedTrees(), population(20, 2)
-    model.learn(matmul_task(*SHAPE), nest, np.full(20, np.inf))
+    model, (programs, _) = BoostedTrees(), population(20, 2)
+    model.learn(matmul_task(*SHAPE), programs, np.full(20, np.inf))
     model.refit()
     task = matmul_task(*SHAPE)
-    np.testing.assert_allclose(model.predict(task, nest, 20), model.prior.predict(task, nest, 20))
+    np.testing.assert_allclose(model.predict(task, programs), model.prior.predict(task, programs))
 
 
 def test_labels_are_relative_throughput_and_failures_zero() -> None:

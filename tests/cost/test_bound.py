@@ -10,6 +10,7 @@ import pytest
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import handover_seconds, least_seconds
+from ansorpy.cost.programs import Programs
 from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -18,7 +19,6 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.target import Target
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
@@ -117,8 +117,7 @@ def test_no_program_is_predicted_below_its_bound(rng: np.random.Generator) -> No
     for sketch in sampler.draw(8, rng):
         table = sketch.sample(256, rng)
         rows = table[sketch.valid(table)]
-        nest = build_nest(sketch.state, sketch.space.values(rows))
-        seconds = 1 / AnalyticModel().predict(made, nest, len(rows))
+        seconds = 1 / AnalyticModel().predict(made, Programs(sketch.space, rows))
         assert seconds.min() >= bounds[sketch.definition]
 
 

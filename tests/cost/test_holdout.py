@@ -14,8 +14,8 @@ from tests.cost.tasks import matmul_task
 
 def recorded(n: int, seed: int) -> TaskSamples:
     model, task = BoostedTrees(), matmul_task(*SHAPE)
-    nest, columns = population(n, seed)
-    model.learn(task, nest, true_seconds(columns))
+    programs, columns = population(n, seed)
+    model.learn(task, programs, true_seconds(columns))
     return model.data.tasks[task.key]
 
 

@@ -22,62 +22,62 @@ FAMILY = TASK.target.family
 
 
 def test_what_was_saved_scores_the_same_without_the_records(tmp_path: Path) -> None:
-    model, (nest, _) = trained(), population(50, 7)
+    model, (programs, _) = trained(), population(50, 7)
     saved = SavedModel.of(model, FAMILY)
     (tmp_path / "m.txt").write_text(saved.text())
     read = SavedModel.read(tmp_path / "m.txt")
     assert read == saved and read.digest == saved.digest
     assert (read.family, read.programs, read.tasks, read.is_trained) == (FAMILY, 128, 1, True)
-    np.testing.assert_allclose(read().predict(TASK, nest, 50), model.predict(TASK, nest, 50))
+    np.testing.assert_allclose(read().predict(TASK, programs), model.predict(TASK, programs))
 
 
 def test_it_ranks_from_the_first_and_goes_on_learning() -> None:
     model = SavedModel.of(trained(), FAMILY)()
-    nest, columns = population(60, 5)
+    programs, columns = population(60, 5)
     seconds = true_seconds(columns)
-    before = rank_correlation(model.predict(TASK, nest, 60), seconds)
-    assert before > rank_correlation(BoostedTrees().predict(TASK, nest, 60), seconds) + 0.1
+    before = rank_correlation(model.predict(TASK, programs), seconds)
+    assert before > rank_correlation(BoostedTrees().predict(TASK, programs), seconds) + 0.1
     other = 1e-3 * (1.0 + columns["j1"].values.astype(np.float64))  # a task with a taste of its own
-    after = [rank_correlation(model.predict(TASK, nest, 60), other)]
+    after = [rank_correlation(model.predict(TASK, programs), other)]
     for base_programs in (1000, 10):
         model = BoostedTrees(BoostedOptions(base_programs=base_programs), base=trained().trees())
-        model.learn(TASK, nest, other)
+        model.learn(TASK, programs, other)
         model.refit()
-        after.append(rank_correlation(model.predict(TASK, nest, 60), other))
+        after.append(rank_correlation(model.predict(TASK, programs), other))
     assert after[0] < after[1] < after[2]
 
 
 def test_below_enough_programs_it_stands_as_it_was() -> None:
     saved = SavedModel.of(trained(), FAMILY)
-    model, (nest, columns) = saved(), population(4, 3)
-    model.learn(TASK, nest, true_seconds(columns)[::-1].copy())
+    model, (programs, columns) = saved(), population(4, 3)
+    model.learn(TASK, programs, true_seconds(columns)[::-1].copy())
     model.refit()
-    np.testing.assert_array_equal(model.predict(TASK, nest, 4), saved().predict(TASK, nest, 4))
+    np.testing.assert_array_equal(model.predict(TASK, programs), saved().predict(TASK, programs))
 
 
 def test_what_was_learnt_on_top_is_saved_too() -> None:
-    model, (nest, columns) = SavedModel.of(trained(), FAMILY)(), population(40, 9)
-    model.learn(TASK, nest, true_seconds(columns)[::-1].copy())
+    model, (programs, columns) = SavedModel.of(trained(), FAMILY)(), population(40, 9)
+    model.learn(TASK, programs, true_seconds(columns)[::-1].copy())
     model.refit()
     again = SavedModel.parse(SavedModel.of(model, FAMILY).text(), "m")
-    nest, _ = population(50, 2)
-    np.testing.assert_allclose(again().predict(TASK, nest, 50), model.predict(TASK, nest, 50))
+    programs, _ = population(50, 2)
+    np.testing.assert_allclose(again().predict(TASK, programs), model.predict(TASK, programs))
 
 
 def test_two_calls_give_models_that_learn_apart() -> None:
     saved = SavedModel.of(trained(), FAMILY)
     one, other = saved(), saved()
-    nest, columns = population(32, 4)
-    one.learn(TASK, nest, true_seconds(columns))
+    programs, columns = population(32, 4)
+    one.learn(TASK, programs, true_seconds(columns))
     assert len(one.data) == 32 and not len(other.data)
 
 
 def test_an_untrained_model_is_the_closed_form() -> None:
     saved = SavedModel.parse(SavedModel.of(BoostedTrees(), FAMILY).text(), "m")
-    nest, _ = population(20, 1)
+    programs, _ = population(20, 1)
     assert not saved.is_trained
     np.testing.assert_array_equal(
-        saved().predict(TASK, nest, 20), BoostedTrees().predict(TASK, nest, 20)
+        saved().predict(TASK, programs), BoostedTrees().predict(TASK, programs)
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
@@ -20,7 +21,6 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Runner
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.nest import Nest
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.population import Candidate, Pool, sample_valid, score, score_all, top
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
@@ -70,10 +70,10 @@ def best_s(found: TaskSearch) -> float:
 class Blind:
     """A cost model that knows nothing."""
 
-    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        return np.ones(rows)
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        return np.ones(len(programs))
 
-    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
         pass
 
     def refit(self) -> None:
@@ -324,7 +324,7 @@ def test_several_tables_are_scored_as_one_after_another() -> None:
     tables = [(s, sample_valid(s, n, rng)) for s, n in zip(drawn, (30, 0, 1, 17), strict=False)]
     taught = BoostedTrees()
     for sketch, table in tables[:1]:
-        taught.learn(task, sketch.space.nest(table), rng.random(len(table)))
+        taught.learn(task, Programs(sketch.space, table), rng.random(len(table)))
     taught.refit()
     for model in (BoostedTrees(), taught, AnalyticModel(), Blind()):
         together = score_all(task, model, tables)
@@ -339,7 +339,7 @@ def test_random_search_asks_no_model_and_prefers_nothing() -> None:
     class Silent(Blind):
         """A model that must not be asked."""
 
-        def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
+        def predict(self, task: Task, programs: Programs) -> Floats:
             raise AssertionError("asked for scores")
 
     found = rounds(search(matmul(24, 36, 48), model=Silent(), strategy=RandomSearch), 24)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.cost.analytic.hardware import HardwareModel, hardware_of
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
+from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
-from ansorpy.schedule.tables.nest import Nest
 
 __all__ = ["PRIOR_VERSION", "AnalyticModel"]
 
@@ -31,12 +31,12 @@ class AnalyticModel:
         """Predicted seconds of each candidate."""
         return (self.hardware or hardware_of(task.target)).seconds(task, views)
 
-    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """Score of each candidate: programs per second."""
-        score: Floats = 1.0 / self.seconds(task, view_nest(nest, rows))
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        """Score of each program: programs per second."""
+        score: Floats = 1.0 / self.seconds(task, view_nest(programs.nest, len(programs)))
         return score
 
-    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
         """Nothing: this model has no parameters."""
 
     def refit(self) -> None:

@@ -11,6 +11,7 @@ from benchmarks.ops.report import (
     document,
     groups_table,
     into,
+    providers_table,
     speedup_table,
 )
 from benchmarks.ops.result import Run
@@ -44,6 +45,24 @@ def test_groups_have_geometric_means_and_the_least_ratio() -> None:
         ("LN", "1", "compute", "0.50", "0.50", "2%", "", "", ""),
         ("all", "2", "compute", "1.00", "0.50", "10%", "8.00", "8.00", "50%"),
     )
+
+
+def test_each_case_takes_its_fastest_provider() -> None:
+    table = providers_table(RESULTS)
+    assert table.heading[-1] == "ours / fastest"
+    assert table.rows == (
+        ("ansorpy", "generated for the case", "1", "1", "2", "1.00"),
+        ("onnxruntime", "MLAS", "1", "1", "2", "2.00"),
+        ("torch", "oneDNN and MKL", "1", "0", "2", ""),
+        ("fastest of each", "", "1", "2", "2", "1.41"),
+        ("ansorpy", "generated for the case", "2", "1", "1", "1.00"),
+        ("onnxruntime", "MLAS", "2", "0", "1", ""),
+        ("torch", "oneDNN and MKL", "2", "0", "1", ""),
+        ("fastest of each", "", "2", "1", "1", "1.00"),
+    )
+    assert [r.provider for r in RESULTS] == ["ansorpy", "ansorpy", "onnxruntime", "torch"]
+    slow = result(GEMM, 1, ansorpy=9.0, openvino=1.0)
+    assert slow.provider == "openvino" and result(GEMM, 1).provider is None
 
 
 def test_calls() -> None:

@@ -25,7 +25,7 @@ from ansorpy.schedule.tables.nest import Nest, build_nest
 from ansorpy.schedule.tables.size import Column, Size
 from ansorpy.target import Target
 from tests.budget import examples
-from tests.cost.nests import elementwise, tiled_matmul
+from tests.cost.nests import Given, elementwise, tiled_matmul
 from tests.cost.tasks import matmul_task
 from tests.rules.algorithms.transposed import by_residue
 
@@ -131,16 +131,16 @@ def test_strided_vectors_are_gathers() -> None:
 def test_constants_out_of_cache_are_paid_for() -> None:
     nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
     task = matmul_task(8, 512, 512)
-    warm = AnalyticModel(CpuModel(MACHINE)).predict(task, nest, 1)
+    warm = AnalyticModel(CpuModel(MACHINE)).predict(task, Given(nest, 1))
     cold = AnalyticModel(CpuModel(MACHINE)).predict(
-        replace(task, reuse_distance_bytes=1 << 40), nest, 1
+        replace(task, reuse_distance_bytes=1 << 40), Given(nest, 1)
     )
     assert cold[0] < warm[0]
     assert 1 / cold[0] >= 512 * 512 * 4 / MACHINE.dram_bytes_per_s
     near = [
-        AnalyticModel(CpuModel(MACHINE)).predict(replace(task, reuse_distance_bytes=size), nest, 1)[
-            0
-        ]
+        AnalyticModel(CpuModel(MACHINE)).predict(
+            replace(task, reuse_distance_bytes=size), Given(nest, 1)
+        )[0]
         for size in (1 << 24, 1 << 25, 1 << 26)
     ]
     assert cold[0] == near[2] < near[1] < near[0] <= warm[0]
@@ -171,10 +171,10 @@ def test_each_row_of_a_population_costs_what_it_costs_alone(
 ) -> None:
     task, shape = matmul_task(36, 72, 6, threads), (36, 72, 6)
     columns = {name: Column([row[name] for row in rows]) for name in rows[0]}
-    together = AnalyticModel().predict(task, tiled_matmul(*shape, **columns), len(rows))
+    together = AnalyticModel().predict(task, Given(tiled_matmul(*shape, **columns), len(rows)))
     assert (np.isfinite(together) & (together > 0)).all()
     for r, row in enumerate(rows):
-        [alone] = AnalyticModel().predict(task, tiled_matmul(*shape, **row), 1)
+        [alone] = AnalyticModel().predict(task, Given(tiled_matmul(*shape, **row), 1))
         assert together[r] == alone
 
 
@@ -241,3 +241,13 @@ def test_what_rows_share_is_loaded_again_when_no_register_holds_it() -> None:
         for tile, view in zip(tiles, views, strict=True)
     ]
     assert loads == [[14, 2], [28, 2]]
+
+
+def test_seconds_lie_between_the_largest_cause_and_all_of_them(rng: np.random.Generator) -> None:
+    task = matmul_task(64, 64, 64)
+    nest = tiled_matmul(64, 64, 64, i1=Column(rng.choice([1, 2, 4], 9)), i2=2, j1=2, j2=8, k1=4)
+    views = view_nest(nest, 9)
+    causes, seconds = CpuModel().causes(task, views), CpuModel().seconds(task, views)
+    assert causes.shape == (9, 2, 5)
+    assert (causes.max(2).sum(1) <= seconds * (1 + 1e-12)).all()
+    assert (seconds <= causes.sum((1, 2)) * (1 + 1e-12)).all()
