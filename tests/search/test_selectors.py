@@ -192,3 +192,19 @@ def test_kmeans_synthesises_programs_unless_they_were_measured(rng: np.random.Ge
     assert made
     again = replace(offered, measured={c.key for c in made})
     assert {c.key for c in KMeans().pick(again, 5, np.random.default_rng(0))} <= known
+
+
+def test_kmeans_reaches_a_cluster_that_the_model_underrates_in_fewer_trials() -> None:
+    _, groups = clustered()
+    needed = {}
+    for name in ("kmeans", "top_k"):
+        selector, left, trials = SELECTORS.one(name), [c for g in groups for c in g], 0
+        wanted, found = tile(groups[-1][0]), False
+        while not found:
+            picked = selector.pick(Pool(tuple(left)), 16, np.random.default_rng(0))
+            taken = {c.key for c in picked}
+            left = [c for c in left if c.key not in taken]
+            trials += len(picked)
+            found = wanted in map(tile, picked)
+        needed[name] = trials
+    assert needed["kmeans"] <= 16 and needed["top_k"] > 100
