@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
     "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
-    "SizeArguments", "TaskArguments",
+    "SizeArguments", "TaskArguments", "UNMEASURED",
 ]  # fmt: skip
 
 
@@ -56,6 +56,12 @@ class LimitArguments(TypedDict, total=False):
         float | str | None,
         Option("Time to search: seconds, or 90s, 10m, 1h30m.", metavar="DURATION"),
     ]
+
+
+UNMEASURED: LimitArguments = {
+    "effort": "none", "trials": None, "trials_per_task": None, "time_limit": None,
+}  # fmt: skip
+"""With these, nothing is measured."""
 
 
 class PartArguments(TypedDict, total=False):
@@ -135,7 +141,7 @@ class SizeArguments(TypedDict, total=False):
         Option(
             "Shapes of inputs, by name; a size may be a range.",
             flag="--shape",
-            metavar="NAME:1x3x48x64..1280",
+            metavar="NAME=1x3x48x64..1280",
             parse=shapes_of,
         ),
     ]

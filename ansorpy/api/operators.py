@@ -25,6 +25,7 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.build.listed import listed
 from ansorpy.options import with_arguments
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for, template
@@ -129,7 +130,7 @@ def build(
     name = "_".join(op.name for op in definition.outputs)
     task = Task(definition, made_for, made_for.threads(threads), name=name)
     lowered = _lowered(states)
-    built = build_lowered(lowered, made_for, task_symbol(task))
+    built = listed(build_lowered(lowered, made_for, task_symbol(task)), lambda: lowered, made_for)
     schedule = schedule_text(states)
     compiled = CompiledTask.of(definition, built, program=lowered.run, schedule=schedule)
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)

@@ -10,7 +10,7 @@ from typing import TypeAlias, get_args
 
 import numpy as np
 
-from ansorpy.api.evaluate.lookup import open_database
+from ansorpy.api.evaluate.databases import open_database
 from ansorpy.api.parts import Parts
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples

@@ -129,7 +129,7 @@ class SearchReport:
 def plan_text(project: Project, request: Request) -> str:
     """What the search is going to do: calls, tasks, threads and limits."""
     calls, tasks = len(project.network.calls), len(project.tasks)
-    where = f"{request.target.name}, {request.threads} threads"
+    where = f"{request.target.name}, {request.threads} thread{'s' if request.threads > 1 else ''}"
     others = len(project.all_tasks) - tasks
     more = f" (and {others} of other ways to partition it)" if others else ""
     text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"
@@ -153,7 +153,8 @@ def _ranked_text(request: Request) -> str:
 def _limits_text(request: Request) -> str:
     budget = request.budget
     if budget is None:
-        return f"nothing is measured, {_ranked_text(request)}"
+        untimed = "" if request.can_time else ", since this machine cannot"
+        return f"nothing is measured{untimed}, {_ranked_text(request)}"
     limits: Sequence[str] = [
         text
         for text, limit in (

@@ -31,7 +31,12 @@ class Action(StrEnum):
 def db(
     action: Annotated[
         Action,
-        typer.Argument(metavar="[tasks|runs|replay|repair]", help="What to do."),
+        typer.Argument(
+            metavar="ACTION",
+            show_choices=False,
+            help="tasks, runs: list them; replay: repeat a run and compare; repair: save what can "
+            "be read of a damaged database.",
+        ),
     ] = Action.tasks,
     database: DatabaseFile = None,
     run: Annotated[
@@ -43,9 +48,8 @@ def db(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks or runs of a tuning database, replay a run and compare, or save what can be
-    read of a damaged one."""
-    from ansorpy.api.evaluate.lookup import open_database
+    """List a tuning database, replay a run of it, or repair it."""
+    from ansorpy.api.evaluate.databases import open_database
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
@@ -78,7 +82,7 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
-    from ansorpy.api.evaluate.lookup import demand_database
+    from ansorpy.api.evaluate.databases import demand_database
     from ansorpy.evaluation.tables import Table, show
     from ansorpy.measure.records.repair import repair
     from ansorpy.writable import demand_writable
