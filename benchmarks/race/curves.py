@@ -1,24 +1,17 @@
-"""Compare task schedulers on recorded learning curves: ``python -m benchmarks.race.curves DB ...``.
+"""Task schedulers replayed on recorded learning curves.
 
 A recorded run has the best time of each of its tasks after each trial.  A scheduler is replayed by
 giving it rounds of these trials, so schedulers are compared without tuning, and all end where the
-recording ends.  The table has the trials, and the seconds that these took in the recorded run,
-until the latency is within 10, 5 and 1 % of that end.
-
-A scheduler cannot be given more trials of a task than were recorded, so record evenly::
-
-    ansorpy tune net.onnx --scheduler round_robin --trials-per-task 256 --db net.db
+recording ends.  None can be given more trials of a task than were recorded, so runs are recorded
+evenly, by ``round_robin``.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
 from pathlib import Path
-from statistics import geometric_mean, median
 
 import numpy as np
 
@@ -26,7 +19,6 @@ from ansorpy.cost.bound import roofline_seconds
 from ansorpy.cost.nest_view import Floats
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.page.recorded_run import RecordedRun, recorded_run
-from ansorpy.evaluation.tables import Table, show
 from ansorpy.measure.records.database import Database
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.tasks.objective import TunedNetwork, is_known, latency_s
@@ -34,9 +26,8 @@ from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.trial_plan import expected_shares
-from benchmarks.command import exit_code
 
-__all__ = ["Recording", "Step", "TaskCurve", "compare", "main", "read", "reached", "replay"]
+__all__ = ["Recording", "Step", "TaskCurve", "read", "reached", "replay"]
 
 WITHIN = (0.10, 0.05, 0.01)
 """Distances from the latency in the end."""
@@ -154,48 +145,6 @@ def reached(steps: Sequence[Step], end_s: float, within: float) -> Step | None:
     return next((step for step in steps if step.latency_s <= (1 + within) * end_s), None)
 
 
-def compare(
-    recordings: Sequence[Recording], schedulers: Sequence[str], seeds: int, size: int = ROUND
-) -> tuple[Table, Table]:
-    """Medians over *seeds* for each recording, and their means relative to the first scheduler."""
-    rows, ratios = [], []
-    needed = {
-        (r.name, s): [_needed(r, replay(r, s, seed, size)) for seed in range(seeds)]
-        for r in recordings
-        for s in schedulers
-    }
-    medians = {key: [median(c) for c in zip(*f, strict=True)] for key, f in needed.items()}
-    for recording in recordings:
-        for name in schedulers:
-            found = medians[recording.name, name]
-            trials, seconds = found[: len(WITHIN)], found[len(WITHIN) :]
-            cells = [*(f"{n:.0f}" for n in trials), *(f"{s:.0f}" for s in seconds)]
-            rows.append((recording.name, name, *cells))
-    for name in schedulers:
-        columns = [
-            geometric_mean(
-                (medians[r.name, name][k] + 1e-9) / (medians[r.name, schedulers[0]][k] + 1e-9)
-                for r in recordings
-            )
-            for k in range(2 * len(WITHIN))
-        ]
-        ratios.append((name, *(f"{ratio:.2f}" for ratio in columns)))
-    heading = (
-        *(f"trials to {w:.0%}" for w in WITHIN),
-        *(f"seconds to {w:.0%}" for w in WITHIN),
-    )
-    each = Table("", ("recording", "scheduler", *heading), tuple(rows), frozenset(heading))
-    title = f"relative to {schedulers[0]}, geometric mean over the recordings"
-    return each, Table(title, ("scheduler", *heading), tuple(ratios), frozenset(heading))
-
-
-def _needed(recording: Recording, steps: Sequence[Step]) -> list[float]:
-    """Trials, then seconds, until each of :data:`WITHIN`; all of the recording if never."""
-    end_s = recording.end_s()
-    found = [reached(steps, end_s, within) or steps[-1] for within in WITHIN]
-    return [*(float(s.trials) for s in found), *(s.seconds for s in found)]
-
-
 def _progress(curve: TaskCurve, ends: Sequence[int], share: float = 0.0) -> TaskProgress:
     """The task after rounds that ended with these numbers of trials."""
     trials = ends[-1] if ends else 0
@@ -216,37 +165,3 @@ def _latency_s(networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) 
     if not all(is_known(network, tasks) for network in networks):
         return inf
     return sum(network.weight * latency_s(network, tasks) for network in networks)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line."""
-    options = _parser().parse_args(arguments)
-    return exit_code(lambda: _main(options))
-
-
-def _main(options: argparse.Namespace) -> int:
-    recordings = [read(path) for path in options.databases]
-    for table in compare(recordings, options.schedulers, options.seeds, options.round):
-        show(table)
-        print()
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.race.curves",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    p.add_argument("databases", nargs="+", type=Path, metavar="DB", help="one recorded run each")
-    p.add_argument(
-        "--schedulers", nargs="+", default=list(SCHEDULERS.names), metavar="NAME",
-        choices=SCHEDULERS.names, help="default: all; the others are compared with the first",
-    )  # fmt: skip
-    p.add_argument("--seeds", type=int, default=3, help="replays of each; default 3")
-    p.add_argument("--round", type=int, default=ROUND, help=f"trials of a round; default {ROUND}")
-    return p
-
-
-if __name__ == "__main__":
-    sys.exit(main())
