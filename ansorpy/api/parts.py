@@ -15,6 +15,7 @@ from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.saved import read_network
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
+from ansorpy.cost.static_linear import StaticLinear
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.run.policies import POLICIES
 from ansorpy.measure.run.timing import TimingPolicy
@@ -88,10 +89,11 @@ def _named_file(name: str) -> Callable[[], CostModel]:
 
 
 def _read(path: Path) -> Callable[[], CostModel]:
-    """The factory of the model in a file: a network (.npz), or trees."""
+    """The trained model in a file: a network (.npz), weights, or trees."""
     if path.suffix == ".npz":
         return MODELS.shared(read_network(path))
-    return SavedModel.read(path)
+    linear = StaticLinear.read(path)
+    return SavedModel.read(path) if linear is None else MODELS.shared(linear)
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import CostModel, predictions
+from ansorpy.cost.protocol import CostModel, Uncertain, predictions
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Unmade
 from ansorpy.profiler import Activity, profiled
@@ -32,6 +32,7 @@ __all__ = [
     "score",
     "score_all",
     "top",
+    "with_deviations",
 ]
 
 _SAMPLING_TRIES = 4
@@ -80,11 +81,15 @@ class Rebuilding(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One row picked for measuring."""
+    """One row picked for measuring.
+
+    ``deviation`` is the standard deviation of its score, if the model knows it.
+    """
 
     sketch: PlacedSketch
     row: Table
     score: float
+    deviation: float | None = None
 
     @property
     def key(self) -> tuple[str, bytes]:
@@ -130,11 +135,16 @@ class Pool:
 
     ``best`` are promising candidates in the order the strategy would try them; ``random`` are for
     exploration.  ``more`` is True when there may be others, though too few were found this time.
+    The search adds what selectors may want to know: ``fastest`` is the fastest program measured so
+    far, scored by today's model (None before there is one, or if the model knows no deviations),
+    and ``measured`` has the keys of all measured programs.
     """
 
     best: tuple[Candidate, ...]
     random: tuple[Candidate, ...] = ()
     more: bool = False
+    fastest: Candidate | None = None
+    measured: Set[tuple[str, bytes]] = frozenset()
 
 
 def sample_valid(
@@ -212,3 +222,35 @@ def roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np
     drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
     rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
     return rows
+
+
+def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate | None) -> Pool:
+    """*pool* with the deviation of every score and the *fastest* program measured so far.
+
+    It is *pool* itself if *model* does not know its deviations.
+    """
+    if not isinstance(model, Uncertain):
+        return pool
+    rescored: list[Candidate] = []
+    if fastest is not None:
+        rescored = score(task, model, fastest.sketch, fastest.row[None]).candidates()
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in (*pool.best, *pool.random, *rescored):
+        groups.setdefault(candidate.sketch.key, []).append(candidate)
+    known: dict[tuple[str, bytes], float] = {}
+    for group in groups.values():
+        programs = Programs(group[0].sketch.space, np.array([c.row for c in group]))
+        found = model.deviations(task, programs)
+        if found is None:
+            return pool
+        known |= zip((c.key for c in group), found.tolist(), strict=True)
+
+    def judged(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+        return tuple(replace(c, deviation=known[c.key]) for c in candidates)
+
+    return replace(
+        pool,
+        best=judged(pool.best),
+        random=judged(pool.random),
+        fastest=next(iter(judged(rescored)), None),
+    )

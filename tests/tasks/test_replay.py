@@ -221,7 +221,7 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     ("strategy", "selector", "model", "scheduler", "transfer"),
     [
         ("random", "top_k", "analytic", "round_robin", "none"),
-        ("annealing", "diversity", "random", "gradient", "history_best"),
+        ("annealing", "submodular", "random", "gradient", "history_best"),
     ],
 )
 def test_parts_chosen_by_name_are_found_again(

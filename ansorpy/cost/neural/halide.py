@@ -9,9 +9,9 @@ import numpy as np
 
 from ansorpy.cost.analytic.hardware import CAUSES, hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.boosted import SAMPLE_VERSION
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.features import FEATURE_NAMES, extract
+from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.nest_view import Floats, view_nest
 from ansorpy.cost.neural.blocks import dense
 from ansorpy.cost.neural.losses import Loss

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.boosted import SAMPLE_VERSION
 from ansorpy.cost.features import FEATURE_NAMES, extract
+from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
