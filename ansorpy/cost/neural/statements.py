@@ -24,9 +24,6 @@ class StatementNetwork(NetworkModel):
     Its samples are those of boosted trees, so either learns from the other's trials.
     """
 
-    min_programs: int = 128
-    """With fewer, the closed form ranks better (measured on recorded spaces)."""
-
     @property
     def version(self) -> str:
         return SAMPLE_VERSION

@@ -33,7 +33,6 @@ def learned(model: NetworkModel) -> NetworkModel:
 def test_a_read_network_scores_the_same_and_goes_on_learning(name: str, tmp_path: Path) -> None:
     model = MODELS.one(name)
     assert isinstance(model, NetworkModel)
-    model.min_programs = 32
     write_network(learned(model), tmp_path / "n.npz")
     again = read_network(tmp_path / "n.npz")
     assert type(again) is type(model) and again.targets == model.targets
@@ -44,7 +43,7 @@ def test_a_read_network_scores_the_same_and_goes_on_learning(name: str, tmp_path
 
 
 def test_a_search_takes_the_file(tmp_path: Path) -> None:
-    write_network(learned(TenSet(min_programs=32, hidden=8)), tmp_path / "n.npz")
+    write_network(learned(TenSet(hidden=8)), tmp_path / "n.npz")
     for choice in (tmp_path / "n.npz", str(tmp_path / "n.npz")):
         model = Parts(cost_model=choice).model()
         assert isinstance(model, TenSet) and model.is_trained and model.hidden == 8
@@ -62,7 +61,7 @@ def test_only_a_trained_network_is_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="only a trained network"):
         write_network(TenSet(), tmp_path / "n.npz")
     with pytest.raises(UsageError, match="cannot write"):
-        write_network(learned(TenSet(min_programs=32, hidden=8)), tmp_path / "none" / "n.npz")
+        write_network(learned(TenSet(hidden=8)), tmp_path / "none" / "n.npz")
 
 
 def changed(path: Path, header: dict[str, Any], **arrays: Any) -> Path:
@@ -92,7 +91,7 @@ def changed(path: Path, header: dict[str, Any], **arrays: Any) -> Path:
 def test_other_files_are_refused(
     header: dict[str, Any], arrays: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    write_network(learned(TenSet(min_programs=32, hidden=8)), tmp_path / "n.npz")
+    write_network(learned(TenSet(hidden=8)), tmp_path / "n.npz")
     with pytest.raises(ForeignFile, match=message):
         read_network(changed(tmp_path / "n.npz", header, **arrays))
 

@@ -28,7 +28,7 @@ def learned(model: TenSet, seed: int, n: int = 32) -> TenSet:
 
 
 def test_the_teacher_moves_by_what_momentum_leaves() -> None:
-    model = learned(TenSet(min_programs=32, hidden=16), 1)
+    model = learned(TenSet(hidden=16), 1)
     model.teacher = Teacher(momentum=0.9, every=2, weights=model.weights())
     m = np.float32(0.9)
     for turn in range(4):
@@ -41,7 +41,7 @@ def test_the_teacher_moves_by_what_momentum_leaves() -> None:
 
 
 def test_a_student_begins_as_its_teacher() -> None:
-    model = learned(TenSet(min_programs=32, hidden=16), 1)
+    model = learned(TenSet(hidden=16), 1)
     start = model.weights()
     learned(model, 2)
     model.teacher = Teacher(every=1, weights=start)
@@ -58,7 +58,7 @@ def test_a_model_without_weights_has_no_teacher() -> None:
             context = TransferContext(task_of(), None, model, known, np.random.default_rng(0))  # type: ignore[arg-type]
             assert TRANSFERS.one("momentum").first(context) == ()
 
-    model = learned(TenSet(min_programs=32, hidden=16), 1)
+    model = learned(TenSet(hidden=16), 1)
     told(model)
     assert model.teacher is not None and model.teacher.weights
     first = model.teacher

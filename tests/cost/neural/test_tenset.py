@@ -28,10 +28,10 @@ def test_records_of_other_tasks_beat_a_cold_start() -> None:
     def ranked(model: TenSet) -> float:
         return rank_correlation(model.predict(task, programs), -seconds_of(programs))
 
-    known = learned(TenSet(min_programs=32, hidden=64), 100, 16, 64, 128)
+    known = learned(TenSet(hidden=64), 100, 16, 64, 128)
     untrained, before = ranked(TenSet()), ranked(known)
     without, together = (
-        ranked(learned(TenSet(min_programs=32, hidden=64), 64, 32)),
+        ranked(learned(TenSet(hidden=64), 64, 32)),
         ranked(learned(known, 64, 32)),
     )
     assert before > untrained and together > without > 0.5
@@ -40,14 +40,14 @@ def test_records_of_other_tasks_beat_a_cold_start() -> None:
 def test_it_recalls_the_samples_of_boosted_trees_and_they_its() -> None:
     task = task_of()
     programs = drawn(task, 40, 3)
-    network, trees = TenSet(min_programs=32, hidden=8), BoostedTrees()
+    network, trees = TenSet(hidden=8), BoostedTrees()
     assert network.remembers == trees.remembers
     by_trees = trees.learn(task, programs, seconds_of(programs))
     by_network = network.learn(task, programs, seconds_of(programs))
     np.testing.assert_allclose(by_network.prior_s, by_trees.prior_s)
     for one, other in zip(by_network.features, by_trees.features, strict=True):
         np.testing.assert_allclose(one, other)
-    again = TenSet(min_programs=32, hidden=8)
+    again = TenSet(hidden=8)
     again.recall({task.key: by_trees})
     for model in (network, again):
         model.refit()

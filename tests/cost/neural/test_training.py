@@ -51,7 +51,7 @@ def test_relative_errors_leave_failures_out() -> None:
 
 
 def trained(**options: int) -> TenSet:
-    model = TenSet(min_programs=32, hidden=32, fitting=Fitting(**options))
+    model = TenSet(hidden=32, fitting=Fitting(**options))
     programs = drawn(task_of(), 48, 0)
     model.learn(task_of(), programs, seconds_of(programs))
     model.refit()
@@ -86,7 +86,7 @@ def test_a_refit_goes_on_from_the_last_weights_and_waits_for_enough_programs() -
 
 
 def test_nothing_but_failures_leaves_finite_scores() -> None:
-    model = TenSet(min_programs=32, hidden=8)
+    model = TenSet(hidden=8)
     programs = drawn(task_of(), 40, 3)
     model.learn(task_of(), programs, np.full(40, np.inf))
     model.refit()
@@ -94,7 +94,7 @@ def test_nothing_but_failures_leaves_finite_scores() -> None:
 
 
 def test_scores_are_about_relative_throughput() -> None:
-    model = TenSet(min_programs=32, hidden=64)
+    model = TenSet(hidden=64)
     programs = drawn(task_of(), 200, 4)
     seconds = seconds_of(programs)
     model.learn(task_of(), programs, seconds)
