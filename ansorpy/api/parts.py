@@ -38,7 +38,7 @@ class Parts:
     """The replaceable parts of a search: for each kind a name, a part, or a factory (a class).
 
     A strategy given as an object is copied for each task; all tasks share the cost model.  A model
-    from a file (``ansorpy db model``) continues to learn.
+    from a file (``ansorpy dataset train``) continues to learn.
 
     Raises:
         UsageError: There is no such kind of part, or a name is unknown.
@@ -82,8 +82,8 @@ def _named_file(name: str) -> Callable[[], CostModel]:
     if not Path(name).is_file():
         raise UsageError(
             f'unknown cost model "{name}"',
-            hint=f"use one of {', '.join(MODELS)}, a file that ansorpy db model wrote, or a model "
-            "that your own script registers",
+            hint=f"use one of {', '.join(MODELS)}, a file that ansorpy dataset train wrote, or a "
+            "model that your own script registers",
         )
     return _read(Path(name))
 

@@ -43,8 +43,10 @@ class Uncertain(Protocol):
     """A model that knows how uncertain its scores are."""
 
     def deviations(self, task: Task, programs: Programs) -> Floats | None:
-        """Standard deviation of each score of ``predict``; None if this model has none (a wrapper
-        around models that do not know)."""
+        """Standard deviation of each score of ``predict``.
+
+        None if it is not known, as for a wrapper around a model that does not know it.
+        """
 
 
 @runtime_checkable

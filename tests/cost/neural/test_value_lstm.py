@@ -1,4 +1,4 @@
-"""Values of beginnings: what is measured below them, and decisions by them without a measurement."""
+"""Values of beginnings: what was measured below them, and decisions that follow them."""
 
 from __future__ import annotations
 
