@@ -10,8 +10,8 @@ import numpy as np
 from ansorpy.cost.analytic.hardware import CAUSES, hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.dataset import TaskSamples
-from ansorpy.cost.features import FEATURE_NAMES, extract
-from ansorpy.cost.learner import SAMPLE_VERSION
+from ansorpy.cost.features import FEATURE_NAMES
+from ansorpy.cost.learner import SAMPLE_VERSION, statement_features
 from ansorpy.cost.nest_view import Floats, view_nest
 from ansorpy.cost.neural.blocks import dense
 from ansorpy.cost.neural.losses import Loss
@@ -58,7 +58,7 @@ class Halide(NetworkModel):
 
     def encode(self, task: Task, programs: Programs) -> Floats:
         views = view_nest(programs.nest, len(programs))
-        features = np.stack([view.spread(extract(view)) for view in views], axis=1)
+        features = statement_features(views)
         found = np.zeros((*features.shape[:2], self.width))
         causes = hardware_of(task.target).causes(task, views) / _UNIT_S
         found[..., : causes.shape[-1]] = causes

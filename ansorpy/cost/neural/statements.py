@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.features import FEATURE_NAMES, extract
-from ansorpy.cost.learner import SAMPLE_VERSION
-from ansorpy.cost.nest_view import Floats, LeafView, view_nest
+from ansorpy.cost.features import FEATURE_NAMES
+from ansorpy.cost.learner import SAMPLE_VERSION, statement_features
+from ansorpy.cost.nest_view import Floats, view_nest
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
@@ -35,7 +33,7 @@ class StatementNetwork(NetworkModel):
         return len(FEATURE_NAMES)
 
     def encode(self, task: Task, programs: Programs) -> Floats:
-        return _features(view_nest(programs.nest, len(programs)))
+        return statement_features(view_nest(programs.nest, len(programs)))
 
     def untrained(self, task: Task, programs: Programs) -> Floats:
         """The analytic model's scores."""
@@ -45,7 +43,7 @@ class StatementNetwork(NetworkModel):
         """Remember measured programs of *task*."""
         views = view_nest(programs.nest, len(programs))
         prior_s = AnalyticModel().seconds(task, views)
-        samples = Samples(self.version, list(_features(views)), prior_s, seconds)
+        samples = Samples(self.version, list(statement_features(views)), prior_s, seconds)
         self.recall({task.key: samples})
         return samples
 
@@ -58,9 +56,3 @@ class StatementNetwork(NetworkModel):
         """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
         for task_key, samples in earlier.items():
             self.take(task_key, samples.features, samples.prior_s, samples.seconds)
-
-
-def _features(views: list[LeafView]) -> Floats:
-    """Features of every program: ``[programs, statements, width]``."""
-    found: Floats = np.stack([view.spread(extract(view)) for view in views], axis=1)
-    return found

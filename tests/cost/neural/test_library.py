@@ -10,7 +10,7 @@ from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.errors import MissingDependency
 
-NETWORKS = ["tenset", "tlp", "mtl_tlp", "pruner", "tiramisu", "halide"]
+NETWORKS = ["tenset", "tlp", "mtl_tlp", "pruner", "tiramisu", "halide", "value_lstm"]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

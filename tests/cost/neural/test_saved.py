@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
+from ansorpy.api.parts import Parts
 from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.mtl_tlp import MultiTaskTLP
 from ansorpy.cost.neural.network import NetworkModel
@@ -39,6 +40,13 @@ def test_a_read_network_scores_the_same_and_goes_on_learning(name: str, tmp_path
     before = model.predict(task_of(), programs)
     np.testing.assert_array_equal(again.predict(task_of(), programs), before)
     assert (learned(again).predict(task_of(), programs) != before).any()
+
+
+def test_a_search_takes_the_file(tmp_path: Path) -> None:
+    write_network(learned(TenSet(hidden=8)), tmp_path / "n.npz")
+    for choice in (tmp_path / "n.npz", str(tmp_path / "n.npz")):
+        model = Parts(cost_model=choice).model()
+        assert isinstance(model, TenSet) and model.is_trained and model.hidden == 8
 
 
 def test_settings_are_kept(tmp_path: Path) -> None:

@@ -30,7 +30,10 @@ def test_records_of_other_tasks_beat_a_cold_start() -> None:
 
     known = learned(TenSet(hidden=64), 100, 16, 64, 128)
     untrained, before = ranked(TenSet()), ranked(known)
-    without, together = ranked(learned(TenSet(hidden=64), 64, 32)), ranked(learned(known, 64, 32))
+    without, together = (
+        ranked(learned(TenSet(hidden=64), 64, 32)),
+        ranked(learned(known, 64, 32)),
+    )
     assert before > untrained and together > without > 0.5
 
 
