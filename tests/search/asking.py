@@ -1,0 +1,103 @@
+"""Strategies asked and told round by round, without a machine: seconds are a function's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import CostModel
+from ansorpy.ir.task import Task
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
+from ansorpy.search.population import Candidate
+from ansorpy.search.strategy import Context, Strategy
+from tests.search.tasks import matmul, sampler
+
+__all__ = ["Bowl", "BowlModel", "Seconds", "bowl", "context", "measured", "ok", "predicted"]
+
+Seconds = Callable[[Candidate], float]
+
+
+def context(
+    seed: int = 0,
+    n: int = 24,
+    source: SketchSampler | None = None,
+    model: CostModel | None = None,
+) -> Context:
+    task = matmul(n, n, n)
+    rng = np.random.default_rng(seed)
+    return Context(task, source or sampler(task), model or AnalyticModel(), rng)
+
+
+def ok(*seconds: float) -> MeasureResult:
+    return MeasureResult(TrialKind.OK, seconds)
+
+
+def measured(
+    strategy: Strategy, at: Context, seconds: Seconds, rounds: int, n: int = 8
+) -> list[Candidate]:
+    """The candidates of *rounds* rounds, each measured as *seconds* says."""
+    tried: list[Candidate] = []
+    for _ in range(rounds):
+        picked = strategy.ask(at, n).best[:n]
+        at.note(picked)
+        strategy.tell([(c, ok(seconds(c))) for c in picked])
+        tried += picked
+        if not picked:
+            break
+    return tried
+
+
+def predicted(candidate: Candidate) -> float:
+    return 1 / candidate.score
+
+
+@dataclass
+class Bowl:
+    """Seconds that grow with each decision's distance from a goal: one convex basin."""
+
+    sketch: PlacedSketch
+    goal: np.ndarray
+
+    def __call__(self, candidate: Candidate) -> float:
+        space = self.sketch.space
+        total = 1.0
+        for decision in space.decisions:
+            at = space.slices[decision.name]
+            distance = np.abs(np.log2(candidate.row[at] + 1.0) - np.log2(self.goal[at] + 1.0))
+            total += float(distance.sum())
+        return total
+
+
+def bowl(at: Context, seed: int) -> tuple[Bowl, Candidate]:
+    """A bowl whose goal is a random program of a random placed sketch, and another program."""
+    rng = np.random.default_rng(seed)
+    [sketch, *_] = at.source.draw(1, rng)
+    rows = sketch.sample(200, rng)
+    rows = rows[sketch.valid(rows)]
+    return Bowl(sketch, rows[0]), Candidate(sketch, rows[1], 0.0)
+
+
+@dataclass
+class BowlModel:
+    """Scores by the distance of a row's columns from *goal*, in every space alike; counts rows."""
+
+    goal: float = 2.0
+    calls: list[int] | None = None
+
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        if self.calls is not None:
+            self.calls.append(len(programs))
+        distance = np.abs(np.log2(np.maximum(programs.table, 0) + 1.0) - self.goal).sum(axis=1)
+        return 1 / (1 + distance)
+
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
+        """Nothing."""
+
+    def refit(self) -> None:
+        """Nothing."""
