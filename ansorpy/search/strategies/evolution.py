@@ -16,7 +16,15 @@ from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, score_all
+from ansorpy.search.population import (
+    Candidate,
+    Pool,
+    Scored,
+    merged,
+    sample_valid,
+    score,
+    score_all,
+)
 from ansorpy.search.strategy import Context
 from ansorpy.search.variety import varied
 
@@ -80,7 +88,7 @@ class Evolution:
             groups = self._next(groups, context)
             found += groups
             kept = max(2 * n, self.considered)
-            found = [_merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
+            found = [merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
         self._shares = self._pairs.shares(_best_scores(found))
         offers = {
             pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
@@ -281,16 +289,6 @@ def _reaching(
 
 def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:
     return list({g.sketch.key: g.sketch for g in groups}.values())
-
-
-def _merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
-    """The *n* best distinct rows of *sketch*, best first."""
-    same = [g for g in groups if g.sketch.key == sketch.key]
-    table = np.concatenate([g.table for g in same])
-    scores = np.concatenate([g.scores for g in same])
-    _, first = np.unique(table, axis=0, return_index=True)
-    best = first[np.argsort(-scores[first], kind="stable")][:n]
-    return Scored(sketch, table[best], scores[best])
 
 
 def _random(groups: Sequence[Scored], n: int, context: Context) -> list[Candidate]:

@@ -80,6 +80,7 @@ class Harl(PolicyWalk):
         return pool
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        super().tell(found)
         best: dict[Pair, float] = {}
         for candidate, result in found:
             seconds = result.median_s if result.ok else float("inf")

@@ -12,8 +12,9 @@ from ansorpy.cost.nest_view import Floats
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.space import Space, Table
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
+from ansorpy.search.population import Candidate, Pool, Scored, merged, sample_valid, score_all
 from ansorpy.search.strategy import Context
+from ansorpy.search.variety import varied
 from ansorpy.search.walks.actions import Actions, Masks, standing
 from ansorpy.search.walks.ppo import Ppo, PpoOptions, Trail
 
@@ -70,7 +71,9 @@ class PolicyWalk(ABC):
 
     Differs from the papers in all of these: a task has many spaces, one for each placed sketch,
     each with a policy of its own.  All chains of a sketch take a step together as one table, so
-    there are more chains and fewer steps.  A policy sees the logarithm of each column.
+    there are more chains and fewer steps.  A policy sees the logarithm of each column.  Offers are
+    chosen for variety as those of evolution are (:func:`~ansorpy.search.variety.varied`), as the
+    papers' models are not those that are used here; a ``doubt`` of 0 leaves the scores' order.
 
     Args:
         sketches: Placed sketches per round; the next round replaces ``renewed`` of them.
@@ -79,6 +82,8 @@ class PolicyWalk(ABC):
         settled: A chain in which at least this share of the heads stay has arrived, and starts
             again at one of the round's starting points; None if none ever arrives.
         policy: Hyper-parameters of the policies.
+        considered: Rows of each placed sketch that may be offered.
+        doubt: Expected error of a score's logarithm where nothing similar has been measured.
     """
 
     sketches: int = 4
@@ -87,7 +92,10 @@ class PolicyWalk(ABC):
     steps: int = 20
     settled: float | None = None
     policy: PpoOptions = field(default_factory=PpoOptions)
+    considered: int = 256
+    doubt: float = 0.5
     _walks: dict[str, Walk] = field(default_factory=dict, init=False, repr=False)
+    _tried: list[Candidate] = field(default_factory=list, init=False, repr=False)
 
     @abstractmethod
     def actions(self, space: Space) -> Actions:
@@ -103,8 +111,8 @@ class PolicyWalk(ABC):
     def ask(self, context: Context, n: int) -> Pool:
         return self._round(context, n, None)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:  # noqa: B027
-        """Do nothing: results affect the walk only through the model."""
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        self._tried += [candidate for candidate, _ in found]
 
     def _round(self, context: Context, n: int, pairs: Collection[Pair] | None) -> Pool:
         """A round on placed sketches of *pairs*, of all by default."""
@@ -112,9 +120,13 @@ class PolicyWalk(ABC):
         started = [walk.starts for walk in walks]
         visited = [*started, *self._walk(walks, context)]
         self._drop(walks, visited)
+        kept = [
+            merged(visited, w.sketch, self.considered + context.measured_of[w.sketch.key])
+            for w in walks
+        ]
+        best = varied(kept, 2 * n, self._tried, context.measured, self.doubt)
         everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
         order = context.rng.permutation(len(everyone))[: 2 * n]
-        best = top(visited, 2 * n, context.measured)
         return Pool(tuple(best), tuple(everyone[i] for i in order))
 
     def _walk(self, walks: Sequence[Walk], context: Context) -> list[Scored]:
