@@ -94,7 +94,8 @@ class BowlModel:
         if self.calls is not None:
             self.calls.append(len(programs))
         distance = np.abs(np.log2(np.maximum(programs.table, 0) + 1.0) - self.goal).sum(axis=1)
-        return 1 / (1 + distance)
+        scores: Floats = 1 / (1 + distance)
+        return scores
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
         """Nothing."""

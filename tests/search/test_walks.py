@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
+from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.random import RandomModel
-from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
+from ansorpy.rules.algorithms.base import Definition
+from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.decisions import moves
+from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategies.chameleon import Chameleon
 from ansorpy.search.strategies.flextensor import FlexTensor
@@ -19,13 +26,43 @@ from ansorpy.search.strategies.harl import Harl
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.rl import ReinforcedSearch
 from ansorpy.search.strategy import Context, Strategy
-from tests.search.asking import BowlModel, context, measured
-from tests.search.tasks import dense_relu, matmul
+from ansorpy.search.walks.actions import Masks
+from ansorpy.search.walks.walk import PolicyWalk, Walk
+from tests.search.asking import BowlModel, bowl, context, measured
+from tests.search.tasks import dense_relu, matmul, sampler
 
 
 def basin(candidate: Candidate) -> float:
-    """Seconds of the bowl that :class:`BowlModel` knows."""
-    return float(1 + np.abs(np.log2(candidate.row + 1.0) - BowlModel.goal).sum())
+    """Seconds of a bowl: its bottom is where :class:`BowlModel` scores highest."""
+    return float(np.exp(0.3 * np.abs(np.log2(candidate.row + 1.0) - BowlModel.goal).sum()))
+
+
+@dataclass
+class OneSketch:
+    """A source with a single placed sketch."""
+
+    sketch: PlacedSketch
+    definitions: Sequence[Definition]
+
+    @property
+    def pairs(self) -> Sequence[Pair]:
+        return (self.sketch.pair,)
+
+    def draw(
+        self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
+    ) -> Sequence[PlacedSketch]:
+        return [self.sketch]
+
+    def every(self) -> Iterator[PlacedSketch]:
+        yield self.sketch
+
+
+def one_sketch(n: int, seed: int, model: CostModel) -> Context:
+    """The space of one placed sketch of a matmul."""
+    task, rng = matmul(n, n, n), np.random.default_rng(seed)
+    source = sampler(task)
+    [sketch, *_] = source.draw(1, rng)
+    return Context(task, OneSketch(sketch, source.definitions), model, rng)
 
 
 def is_step(child: Candidate, parent: Candidate) -> bool:
@@ -51,38 +88,35 @@ def test_flextensor_measures_single_steps_from_what_it_measured() -> None:
         known += tried
 
 
-@pytest.mark.parametrize(
-    ("make", "rounds"), [(FlexTensor, 12), (Genetic, 12)], ids=["flextensor", "ga"]
-)
-def test_measuring_alone_leads_down(make: Callable[[], Strategy], rounds: int) -> None:
+@pytest.mark.parametrize("make", [FlexTensor, Genetic], ids=["flextensor", "ga"])
+def test_measuring_alone_leads_down(make: Callable[[], Strategy]) -> None:
     """With a model that knows nothing, better programs are found than by drawing at random."""
 
     def best(strategy: Strategy, seed: int) -> float:
-        at = context(seed, n=48, model=RandomModel(seed))
-        return min(map(basin, measured(strategy, at, basin, rounds)))
+        at = one_sketch(96, seed, RandomModel(seed))
+        distance, _ = bowl(at, seed)
+        tried = measured(strategy, at, lambda c: float(np.exp(0.3 * distance(c))), rounds=16)
+        return min(map(distance, tried))
 
-    ratios = [best(make(), seed) / best(RandomSearch(), seed) for seed in range(4)]
-    assert np.mean(ratios) < 0.9
-
-
-def small_space() -> tuple[SketchSampler, PlacedSketch]:
-    """A sampler whose sketches have some ten thousand programs each."""
-    source = SketchSampler(matmul(8, 6, 4))
-    return source, source.draw(1, np.random.default_rng(0))[0]
+    ratios = [best(make(), seed) / best(RandomSearch(), seed) for seed in range(3)]
+    assert np.mean(ratios) < 0.85
 
 
-@pytest.mark.parametrize("make", [Genetic, ReinforcedSearch], ids=["ga", "rl"])
+@pytest.mark.parametrize(
+    "make", [Genetic, partial(ReinforcedSearch, chains=64, steps=8)], ids=["ga", "rl"]
+)
 def test_the_best_of_ten_thousand_programs_is_found(make: Callable[[], Strategy]) -> None:
-    source, _ = small_space()
-    at = context(source=source, model=BowlModel())
-    best = np.inf
-    for sketch in source.every():
-        table = sketch.space.rows(0, sketch.space.size)
-        table = table[sketch.valid(table)]
-        distance = np.abs(np.log2(table + 1.0) - BowlModel.goal).sum(axis=1)
-        best = min(best, float(1 + distance.min()))
-    found = measured(make(), at, basin, rounds=60)
-    assert min(map(basin, found)) == pytest.approx(best)
+    at = one_sketch(8, 0, BowlModel())
+    [sketch] = at.source.draw(1, at.rng)
+    assert sketch.space.size > 10_000
+    table = sketch.space.rows(0, sketch.space.size)
+    best = min(basin(Candidate(sketch, row, 0.0)) for row in table[sketch.valid(table)])
+    strategy, found = make(), np.inf
+    for _ in range(60):
+        found = min([found, *map(basin, measured(strategy, at, basin, rounds=1))])
+        if found == best:
+            break
+    assert found == best
 
 
 def test_the_genetic_algorithm_asks_no_model() -> None:
@@ -109,12 +143,12 @@ class Redrawn(Chameleon):
 
     scores: list[float] = []
 
-    def rewards(self, walk, after, valid):
+    def rewards(self, walk: Walk, after: Floats, valid: Masks) -> Floats:
         self.scores += after.tolist()
         return super().rewards(walk, after, valid)
 
-    def _starts(self, walk, n, context):
-        return super(Chameleon, self)._starts(walk, n, context)
+    def _starts(self, walk: Walk, n: int, context: Context) -> Table:
+        return PolicyWalk._starts(self, walk, n, context)
 
 
 def test_harl_halves_its_tracks_until_64_are_left() -> None:
@@ -138,3 +172,47 @@ def test_harl_walks_on_the_sketch_whose_programs_are_fast() -> None:
     counts = Counter(c.sketch.pair for c in tried)
     assert set(counts) == set(source.pairs), "each is tried"
     assert counts[liked] > 0.5 * len(tried)
+
+
+def test_harls_values_tell_which_tracks_will_gain() -> None:
+    at = one_sketch(48, 0, BowlModel())
+    strategy = Noting(sketches=1, chains=64, least=64)
+    for _ in range(12):
+        strategy.values.clear()
+        strategy.gains.clear()
+        strategy.ask(at, 8)
+    gains = np.zeros(64)
+    for gain in reversed(strategy.gains):
+        gains = gain + strategy.policy.discount * gains
+    assert rank_correlation(strategy.values[0], gains) > 0.2
+
+
+class Noting(Harl):
+    """HARL that notes, for each step, what the critic expects of each track and what it gains."""
+
+    values: list[Floats] = []
+    gains: list[Floats] = []
+
+    def rewards(self, walk: Walk, after: Floats, valid: Masks) -> Floats:
+        self.values.append(walk.policy.values(walk.states))
+        self.gains.append(super().rewards(walk, after, valid))
+        return self.gains[-1]
+
+
+def test_dropping_tracks_pays_at_equal_model_calls() -> None:
+    """64, 32 and 16 tracks for 12 steps each, or 37 tracks for 36."""
+
+    def best(strategy: Harl, seed: int) -> tuple[float, int]:
+        calls: list[int] = []
+        at = one_sketch(384, seed, BowlModel(calls=calls))
+        found = [max(c.score for c in strategy.ask(at, 8).best) for _ in range(3)]
+        return float(np.mean(found)), sum(calls)
+
+    ratios = []
+    for seed in range(4):
+        adaptive, calls = best(Harl(sketches=1, chains=64, least=16, steps=12), seed)
+        fixed, as_many = best(Harl(sketches=1, chains=37, least=37, steps=36), seed)
+        assert abs(calls / as_many - 1) < 0.03
+        ratios.append(adaptive / fixed)
+    print(ratios)
+    assert np.mean(ratios) > 1.0

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ansorpy.measure.result import MeasureResult
+from ansorpy.rules.placed_sketch import PlacedSketch
+from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, sample_valid
 from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
@@ -21,23 +23,24 @@ _UNRANKED = 1.0
 class Genetic:
     """Breeds programs from the fastest measured ones; the model is not consulted.
 
-    A decision is a gene, and so is the placed sketch.  The first generation is random.  Later, the
-    parents are the ``population`` fastest programs so far.  Each of a child's two parents is the
-    fastest of ``tournament`` drawn ones.  A child has the placed sketch of one of them; it is
-    crossed with probability ``crossover``, and then has each gene from either.  About one of its
-    genes is drawn again.
+    The first programs are random.  Later, the parents are the ``population`` fastest programs so
+    far.  Each of a child's two parents is the fastest of ``tournament`` drawn ones.  A child has
+    the placed sketch of the first, or one with a stage computed elsewhere.  It is crossed with
+    probability ``crossover``, and then has each decision from either parent; decisions that it
+    shares with no parent are drawn.  At last it is mutated once.
 
     Source: AutoTVM's GATuner (measured speed is the fitness, and nothing is measured twice).
     Woodpecker-DL, arXiv 2008.04567, searches by such an algorithm too, whose details are not
-    public: tournaments, uniform crossover and one mutation a child are our choice.  Differs:
-    children are bred round by round from the fastest programs so far, not from a last generation of
-    a hundred, as most runs measure a few hundred programs in all.  A placed sketch mutates to one
-    with a stage computed elsewhere; genes that it shares with no parent are drawn.
+    public: tournaments and uniform crossover are our choice.  Differs: children are bred round by
+    round from the fastest programs so far, not from a last generation of a hundred, as most runs
+    measure a few hundred programs in all.  Mutations are those of the rules, as in evolution:
+    drawing a decision again mostly breaks a constraint.
 
     Args:
         first: Number of random programs measured before any are bred.
         sketches: Placed sketches that these come from.
-        tries: Number of times that a round's children are bred, as some are invalid or known.
+        tries: Children bred for each one wanted, as some are invalid or known.
+        moving: Probability that a stage is computed elsewhere.
     """
 
     population: int = 8
@@ -45,7 +48,8 @@ class Genetic:
     crossover: float = 0.7
     first: int = 16
     sketches: int = 16
-    tries: int = 4
+    tries: int = 8
+    moving: float = 0.1
     _parents: list[Candidate] = field(default_factory=list, init=False, repr=False)
     """The fastest programs, fastest first; a score is a measured speed here."""
     _trials: int = field(default=0, init=False, repr=False)
@@ -77,30 +81,29 @@ class Genetic:
 
     def _bred(self, context: Context, n: int) -> list[Candidate]:
         """At most *n* children that have not been measured."""
+        rng = context.rng
+        drawn = rng.integers(len(self._parents), size=(2, self.tries * n, self.tournament))
+        ones, others = drawn.min(axis=2)
         found: list[Candidate] = []
-        for _ in range(self.tries * n):
-            if len(found) == n:
-                break
-            drawn = context.rng.integers(len(self._parents), size=(2, self.tournament))
-            one, other = (self._parents[at] for at in drawn.min(axis=1))
-            child = self._child(one, other, context.rng)
-            if child.key not in context.measured and child.sketch.valid(child.row[None])[0]:
-                found = different([*found, child])
-        return found
+        for one in np.unique(ones):
+            parents = [self._parents[at] for at in others[ones == one]]
+            sketch, table = self._children(self._parents[one], parents, rng)
+            table = table[sketch.valid(table)]
+            found += [Candidate(sketch, row, _UNRANKED) for row in table]
+        shuffled = different(found[at] for at in rng.permutation(len(found)))
+        return [c for c in shuffled if c.key not in context.measured][:n]
 
-    def _child(self, one: Candidate, other: Candidate, rng: np.random.Generator) -> Candidate:
-        """A program with genes of both; it may break a constraint."""
-        sketch, row, space = one.sketch, one.row[None], one.sketch.space
-        crossed = rng.random() < self.crossover
-        if rng.random() < 1 / (1 + len(space.decisions)):
-            moved = sketch.neighbour(rng)
-            if moved is not None:
-                sketch, row, space = moved, moved.adopt(sketch, row, rng), moved.space
-        genes = space.encode(row)[0]
-        if crossed:
-            others = space.encode(sketch.adopt(other.sketch, other.row[None], rng))[0]
-            genes = np.where(rng.random(len(genes)) < 0.5, genes, others)
-        sizes = np.array([len(d.domain.rows) for d in space.decisions], dtype=np.int64)
-        mutated = rng.random(len(genes)) < 1 / (1 + len(genes))
-        genes = np.where(mutated, rng.integers(sizes), genes)
-        return Candidate(sketch, space.decode(genes[None])[0], _UNRANKED)
+    def _children(
+        self, one: Candidate, others: Sequence[Candidate], rng: np.random.Generator
+    ) -> tuple[PlacedSketch, Table]:
+        """A child of *one* with each of *others*; some may break a constraint."""
+        sketch, table = one.sketch, np.tile(one.row, (len(others), 1))
+        moved = sketch.neighbour(rng) if rng.random() < self.moving else None
+        if moved is not None:
+            sketch, table = moved, moved.adopt(sketch, table, rng)
+        partners = np.concatenate([sketch.adopt(o.sketch, o.row[None], rng) for o in others])
+        crossed = rng.random(len(others)) < self.crossover
+        for at in sketch.space.slices.values():
+            taken = np.flatnonzero(crossed & (rng.random(len(others)) < 0.5))
+            table[taken, at] = partners[taken, at]
+        return sketch, sketch.mutate(table, rng)

@@ -53,7 +53,7 @@ def test_advantages_are_discounted_surprises(rng: np.random.Generator) -> None:
 
 def test_q_learning_values_the_way_to_a_reward(rng: np.random.Generator) -> None:
     """Five places in a row; going right from the fourth is rewarded, and ends."""
-    learner = QLearner(5, 1, 2, QOptions(hidden=(16, 16)), rng)
+    learner = QLearner(5, 1, 2, QOptions(hidden=(16, 16), rate=1.0), rng)
     places = np.eye(5)
     for place in range(4):
         for choice, to in ((0, max(place - 1, 0)), (1, place + 1)):
