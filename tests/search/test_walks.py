@@ -214,5 +214,4 @@ def test_dropping_tracks_pays_at_equal_model_calls() -> None:
         fixed, as_many = best(Harl(sketches=1, chains=37, least=37, steps=36), seed)
         assert abs(calls / as_many - 1) < 0.03
         ratios.append(adaptive / fixed)
-    print(ratios)
     assert np.mean(ratios) > 1.0
