@@ -14,6 +14,7 @@ from ansorpy.api.arguments import PartArguments
 from ansorpy.cost.models import MODELS
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
+from ansorpy.cost.static_linear import StaticLinear
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.run.policies import POLICIES
 from ansorpy.measure.run.timing import TimingPolicy
@@ -58,7 +59,7 @@ class Parts:
             return choice
         if isinstance(choice, str) and choice not in MODELS:
             return _named_file(choice)
-        return SavedModel.read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
+        return _read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
 
     def tuning(self, seed: int) -> TuneOptions:
         """The options of a tuning run that uses these parts."""
@@ -75,7 +76,13 @@ class Parts:
         return POLICIES.one(self.choices["measure"])
 
 
-def _named_file(name: str) -> SavedModel:
+def _read(path: Path) -> Callable[[], CostModel]:
+    """The trained model in the file *path*: trees or weights."""
+    linear = StaticLinear.read(path)
+    return SavedModel.read(path) if linear is None else MODELS.shared(linear)
+
+
+def _named_file(name: str) -> Callable[[], CostModel]:
     """The trained model in the file *name*; raises :class:`UsageError` if there is none."""
     if not Path(name).is_file():
         raise UsageError(
@@ -83,7 +90,7 @@ def _named_file(name: str) -> SavedModel:
             hint=f"use one of {', '.join(MODELS)}, a file that ansorpy db model wrote, or a model "
             "that your own script registers",
         )
-    return SavedModel.read(Path(name))
+    return _read(Path(name))
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:

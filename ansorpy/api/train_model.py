@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -11,17 +12,22 @@ import numpy as np
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
+from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.saved import SavedModel
+from ansorpy.cost.static_linear import TERMS, StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.rows import TaskRow
+from ansorpy.measure.records.rows import Record, TaskRow
 from ansorpy.search.task_search import training_seconds
 from ansorpy.target import Target, family_of
 
-__all__ = ["TrainedModel", "load_trials", "train_model"]
+__all__ = ["FittedWeights", "TrainedModel", "fit_weights", "load_trials", "train_model"]
+
+LEAST_TO_FIT = 2 * len(TERMS)
+"""Correct programs needed to fit the weights of the static linear model."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +112,64 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
     if not missing:
         return
     task = _task(database, row, target)
-    for record in missing:
+    for record, programs in _programs(database, missing):
+        seconds = np.array([training_seconds(record.result)])
+        database.samples.put([record.id], model.samples(task, programs, seconds))
+
+
+def _programs(database: Database, records: Iterable[Record]) -> Iterator[tuple[Record, Programs]]:
+    """The program of each record that can be replayed and is for one size."""
+    for record in records:
         try:
             state = record.state(database.definitions.get(record.definition))
         except ForeignFile:
             continue
-        if state.definition.dims:
-            continue
-        seconds = np.array([training_seconds(record.result)])
-        database.samples.put([record.id], model.samples(task, Programs.of(state), seconds))
+        if not state.definition.dims:
+            yield record, Programs.of(state)
+
+
+@dataclass(frozen=True)
+class FittedWeights:
+    """Weights of the static linear model, and the programs and tasks they were fitted to.
+
+    ``correlation`` is the mean over tasks of the rank correlation with their times.
+    """
+
+    model: StaticLinear
+    programs: int
+    tasks: int
+    correlation: float
+
+
+def fit_weights(database: Database, target: Target | None = None) -> FittedWeights:
+    """Fit ``static_linear`` to the correct trials in *database* from machines like *target*.
+
+    *target* is this machine by default.
+
+    Raises:
+        UsageError: There are too few trials, or they are not for a CPU.
+    """
+    target = calibrated(target or Target.host())
+    measured = []
+    for row in database.tasks():
+        if _family(row) == target.family:
+            task = _task(database, row, target)
+            found = list(_programs(database, database.records(row.key)))
+            seconds = np.array([training_seconds(record.result) for record, _ in found])
+            terms = [static_terms(task, programs) for _, programs in found]
+            if np.isfinite(seconds).any():
+                measured.append((np.concatenate(terms), seconds))
+    programs = sum(int(np.isfinite(seconds).sum()) for _, seconds in measured)
+    if programs < LEAST_TO_FIT:
+        raise UsageError(
+            f"{database.path} has {programs} correct programs for {target.family}, too few to fit "
+            f"{len(TERMS)} weights (at least {LEAST_TO_FIT} are needed)",
+            hint="tune something first",
+        )
+    weights = fitted_weights(measured)
+    correlations = [rank_correlation(-(terms @ weights), -seconds) for terms, seconds in measured]
+    model = StaticLinear(weights, target.family)
+    return FittedWeights(model, programs, len(measured), float(np.nanmean(correlations)))
 
 
 def _task(database: Database, row: TaskRow, target: Target) -> Task:

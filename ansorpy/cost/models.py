@@ -11,7 +11,10 @@ MODELS: Registry[CostModel] = Registry(
     "cost model",
     {
         "boosted": "ansorpy.cost.boosted:BoostedTrees",
+        "rf": "ansorpy.cost.forest:RandomForest",
+        "family": "ansorpy.cost.family:FamilyModel",
         "analytic": "ansorpy.cost.analytic.model:AnalyticModel",
+        "static_linear": "ansorpy.cost.static_linear:StaticLinear",
         "random": "ansorpy.cost.random:RandomModel",
     },
 )

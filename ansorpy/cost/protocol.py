@@ -10,7 +10,7 @@ from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
-__all__ = ["Batching", "CostModel", "Remembering", "predictions"]
+__all__ = ["Batching", "CostModel", "Remembering", "Uncertain", "predictions"]
 
 
 class CostModel(Protocol):
@@ -36,6 +36,15 @@ class Batching(Protocol):
 
     def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
         """The scores of ``predict`` for each of *tables*, bit for bit."""
+
+
+@runtime_checkable
+class Uncertain(Protocol):
+    """A model that knows how uncertain its scores are."""
+
+    def deviations(self, task: Task, programs: Programs) -> Floats | None:
+        """Standard deviation of each score of ``predict``; None if this model has none (a wrapper
+        around models that do not know)."""
 
 
 @runtime_checkable

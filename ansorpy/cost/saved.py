@@ -21,7 +21,8 @@ from pydantic import (
     ValidationError,
 )
 
-from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees, WeightedTrees
+from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
+from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.records.signing import is_signed, sign
 from ansorpy.target import Target

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +24,18 @@ from ansorpy.schedule.tables.nest import Nest
 from ansorpy.schedule.tables.nest_table import NestFormulas
 from ansorpy.schedule.tables.size import Column, Size
 
-__all__ = ["Constraint", "Space", "Table"]
+__all__ = ["Constraint", "Domains", "Space", "Table", "hull"]
 
 Table = npt.NDArray[np.int64]
 """A population table: ``table[row, column]``, with one row per candidate."""
+
+Domains: TypeAlias = tuple[Table, ...]
+"""The rows that each decision may still take."""
+
+_REDRAWS = 16
+"""How often a decision is drawn for a row in an attempt."""
+
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,77 @@ class Space:
             table[:, self.slices[decision.name]] = decision.domain.rows[numbers[:, k]]
         return table
 
+    @property
+    def domains(self) -> Domains:
+        """All rows of each decision's domain, in the order of :attr:`decisions`."""
+        return tuple(d.domain.rows for d in self.decisions)
+
+    def possible(self, low: Table, high: Table) -> npt.NDArray[np.bool_]:
+        """Mask of the boxes ``low[r] <= row <= high[r]`` that may contain a valid row.
+
+        It is True for every box that does, and usually False for those that do not.
+        """
+        recorded, program = self._recorded("constraints", self._held)
+        bounds = program.bounds(low, high)
+        mask = np.ones(len(low), dtype=np.bool_)
+        for held in recorded:
+            mask &= (bounds[held][1] if isinstance(held, Formula) else np.asarray(held)) > 0
+        return mask
+
+    def propagate(self, domains: Domains) -> Domains:
+        """The rows of *domains* that a valid row of the table may have; empty if there is none.
+
+        A row is dropped when bounds on the constraints rule it out whatever the other decisions
+        are (:meth:`possible`), again and again until none is.
+        """
+        while all(len(rows) for rows in domains):
+            low, high = hull(domains)
+            kept = []
+            for rows, at in zip(domains, self.slices.values(), strict=True):
+                lows, highs = np.tile(low, (len(rows), 1)), np.tile(high, (len(rows), 1))
+                lows[:, at] = highs[:, at] = rows
+                kept.append(rows[self.possible(lows, highs)])
+            if all(len(rows) == len(before) for rows, before in zip(kept, domains, strict=True)):
+                return domains
+            domains = tuple(kept)
+        return tuple(rows[:0] for rows in domains)
+
+    def complete(self, choices: Sequence[Table], rng: np.random.Generator) -> Table:
+        """Valid rows, each decision's part drawn from its own ``choices[row, choice, column]``.
+
+        A row for which no valid combination is found in a few attempts is left out.
+        """
+        done = [np.zeros((0, len(self.columns)), dtype=np.int64)]
+        for _ in range(_ATTEMPTS):
+            if not len(choices[0]):
+                break
+            table, left = self._completed(choices, rng)
+            done.append(table)
+            choices = [part[left] for part in choices]
+        return np.concatenate(done)
+
+    def _completed(
+        self, choices: Sequence[Table], rng: np.random.Generator
+    ) -> tuple[Table, npt.NDArray[np.intp]]:
+        """Rows completed in one attempt, and the numbers of the rows that were not.
+
+        Decisions are drawn in random order, each a few times; the first draw counts after which, by
+        the bounds, the rest of the row can be valid.
+        """
+        low = np.concatenate([part.min(axis=1) for part in choices], axis=1)
+        high = np.concatenate([part.max(axis=1) for part in choices], axis=1)
+        slices, lost = list(self.slices.values()), np.zeros(len(low), dtype=np.bool_)
+        for number in rng.permutation(len(slices)):
+            part, at = choices[number], slices[number]
+            drawn = rng.integers(part.shape[1], size=(len(low), _REDRAWS))
+            values = np.take_along_axis(part, drawn[:, :, None], axis=1)
+            lows, highs = (np.repeat(end, _REDRAWS, axis=0) for end in (low, high))
+            lows[:, at] = highs[:, at] = values.reshape(len(lows), -1)
+            fits = self.possible(lows, highs).reshape(drawn.shape)
+            low[:, at] = high[:, at] = values[np.arange(len(low)), fits.argmax(axis=1)]
+            lost |= ~fits.any(axis=1)
+        return low[~lost], np.flatnonzero(lost)
+
     def rows(self, start: int, n: int) -> Table:
         """At most *n* rows from number *start* on, out of all :attr:`size` rows in order.
 
@@ -159,12 +239,17 @@ class Space:
 
         Rows must lie in the domains: a column whose domain has one value counts as that number.
         """
+        recorded, program = self._recorded(name, sizes)
+        values = program.run(table)
+        return tuple(values[size] if isinstance(size, Formula) else size for size in recorded)
+
+    def _recorded(
+        self, name: Hashable, sizes: Callable[[Bounds], Sequence[Size]]
+    ) -> tuple[tuple[Size, ...], Tape]:
         if name not in self._computed:
             recorded = tuple(sizes(self._bounds))
             self._computed[name] = recorded, self._formulas.program(symbols_of(recorded))
-        recorded, program = self._computed[name]
-        values = program.run(table)
-        return tuple(values[size] if isinstance(size, Formula) else size for size in recorded)
+        return self._computed[name]
 
     def nest(self, table: Table) -> Nest:
         """The loop nest of every row of *table*, with the distinct settings of each statement."""
@@ -201,3 +286,10 @@ class Space:
         if numbers.shape != (len(self.columns),):
             return False
         return bool(self.within(numbers[None, :])[0]) and bool(self.valid(numbers[None, :])[0])
+
+
+def hull(domains: Domains) -> tuple[Table, Table]:
+    """The least and the greatest value of each column; no domain may be empty."""
+    low = [np.zeros(0, dtype=np.int64), *(rows.min(axis=0) for rows in domains)]
+    high = [np.zeros(0, dtype=np.int64), *(rows.max(axis=0) for rows in domains)]
+    return np.concatenate(low), np.concatenate(high)

@@ -15,7 +15,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.placed_sketch import Pair, PlacedSketch
+from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.decisions import nearest
 from ansorpy.schedule.row_numbers import RowNumbers
@@ -49,11 +49,19 @@ class _GridSketch(PlacedSketch):
 class _GridSpace(Space):
     """The space of a grid: valid rows are the recorded ones, whatever the constraints."""
 
+    recorded: Table = field(kw_only=True)
     numbers: RowNumbers = field(kw_only=True)
 
     def valid(self, table: Table) -> npt.NDArray[np.bool_]:
         """Boolean mask of the rows that were recorded."""
         return self.numbers.of(table) >= 0
+
+    def possible(self, low: Table, high: Table) -> npt.NDArray[np.bool_]:
+        """Boolean mask of the boxes that contain a recorded row."""
+        found = np.zeros(len(low), dtype=np.bool_)
+        for at, (least, most) in enumerate(zip(low, high, strict=True)):
+            found[at] = ((self.recorded >= least) & (self.recorded <= most)).all(axis=1).any()
+        return found
 
 
 class GridSource:
@@ -69,7 +77,7 @@ class GridSource:
         preset = replace(preset_for(target, header.preset), move=None)
         self.grid = grid
         self.numbers = RowNumbers(grid.rows)
-        space = _GridSpace(state, numbers=self.numbers)
+        space = _GridSpace(state, recorded=grid.rows, numbers=self.numbers)
         placed = State.replay(state.definition, state.history[: header.placed_steps])
         self.sketch = _GridSketch(
             name, placed, header.sketch, header.sketch_steps, space, target, preset,
@@ -77,6 +85,11 @@ class GridSource:
         )  # fmt: skip
         self.definitions = (Definition(name, state.definition),)
         self.pairs = (Pair(name, header.sketch),)
+
+    def begin(self, number: int) -> PartialSketch:
+        """The grid's sketch, which has no other placement."""
+        sketch = self.sketch
+        return PartialSketch.begin(number, sketch.placed, sketch.target, (), sketch.make)
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None

@@ -176,7 +176,7 @@ def test_a_kernel_tuned_with_other_parts() -> None:
         trials=6,
         threads=1,
         strategy=Grid(),
-        selector="diversity",
+        selector="submodular",
         cost_model="analytic",
         transfer="none",
         measure="variance_adaptive",

@@ -7,6 +7,8 @@ import pytest
 
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.decisions import Factors, OneOf, moves
+from ansorpy.schedule.space import Constraint, Space, Table
+from ansorpy.search.population import sample_valid
 from tests.search.tasks import matmul, scale
 
 RNG = np.random.default_rng(0)
@@ -116,3 +118,54 @@ def test_domains_are_turned_into_sets_once(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(space.within(rows), inside)
     assert inside.all() and not space.within(rows + 1000).any()
     assert not asked
+
+
+def all_valid(drawn: PlacedSketch) -> Table:
+    table = drawn.space.rows(0, drawn.space.size)
+    return table[drawn.valid(table)]
+
+
+def test_propagation_keeps_every_row_of_every_valid_program() -> None:
+    for drawn in SketchSampler(matmul(4, 32, 3)).draw(6, np.random.default_rng(1)):
+        space, valid = drawn.space, all_valid(drawn)
+        kept = space.propagate(space.domains)
+        for rows, at in zip(kept, space.slices.values(), strict=True):
+            used = {tuple(part) for part in valid[:, at].tolist()}
+            assert used <= {tuple(row) for row in rows.tolist()}
+
+
+def test_propagation_drops_what_a_partial_choice_rules_out() -> None:
+    space = sketch(64, 64, 64).space
+    fixed = list(space.propagate(space.domains))
+    wide = max(range(len(fixed)), key=lambda n: len(fixed[n]))
+    fixed[wide] = fixed[wide][fixed[wide].prod(axis=1).argmax()][None]
+    left = space.propagate(tuple(fixed))
+    assert sum(map(len, left)) < sum(map(len, fixed))
+    assert all(len(rows) for rows in left)
+
+
+def test_propagation_of_impossible_choices_leaves_nothing() -> None:
+    space = sketch().space
+    none = tuple(rows[:0] for rows in space.domains)
+    assert not any(map(len, space.propagate(none)))
+    refused = Constraint("never", lambda bounds: 0)
+    assert not any(map(len, Space(space.state, (refused,)).propagate(space.domains)))
+
+
+def test_possible_is_exact_for_single_rows() -> None:
+    drawn = sketch(48, 40, 36)
+    table = drawn.sample(300, RNG)
+    np.testing.assert_array_equal(drawn.space.possible(table, table), drawn.valid(table))
+
+
+def test_completed_rows_are_valid_and_among_their_choices() -> None:
+    drawn = sketch(48, 40, 36)
+    space = drawn.space
+    parents = sample_valid(drawn, 200, RNG).reshape(100, 2, -1)
+    choices = [parents[:, :, at] for at in space.slices.values()]
+    choices[0] = np.broadcast_to(space.domains[0], (100, *space.domains[0].shape))
+    found = space.complete(choices, RNG)
+    assert len(found) > 90 and space.valid(found).all()
+    for decision, at in enumerate(space.slices.values()):
+        every = {tuple(row) for row in choices[decision].reshape(-1, at.stop - at.start).tolist()}
+        assert {tuple(row) for row in found[:, at].tolist()} <= every

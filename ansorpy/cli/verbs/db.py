@@ -14,6 +14,7 @@ import typer
 from ansorpy.cli.options import AsJson, DatabaseFile, Plugins
 
 if TYPE_CHECKING:
+    from ansorpy.api.train_model import FittedWeights
     from ansorpy.measure.records.database import Database
 
 __all__ = ["db"]
@@ -45,6 +46,9 @@ def db(
     target: Annotated[
         str | None, typer.Option(help="model: machines to learn from; default: host.")
     ] = None,
+    linear: Annotated[
+        bool, typer.Option("--linear", help="model: fit the weights of static_linear instead.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the tasks or runs of a tuning database, replay a run and compare, train a cost model on
@@ -60,6 +64,8 @@ def db(
         raise UsageError("--output is for a model or a repair", hint="write: ansorpy db model")
     if target is not None and action is not Action.model:
         raise UsageError("--target is for a model", hint="write: ansorpy db model")
+    if linear and action is not Action.model:
+        raise UsageError("--linear is for a model", hint="write: ansorpy db model")
     if action is Action.repair:
         _repair(file, output, as_json)
         return
@@ -69,7 +75,7 @@ def db(
         elif action is Action.replay:
             _replay(opened, run, plugin, as_json)
         elif action is Action.model:
-            _model(opened, output, target or "host", as_json)
+            _model(opened, output, target or "host", linear, as_json)
         else:
             _tasks(opened, as_json)
 
@@ -136,8 +142,10 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
         again.demand()
 
 
-def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
-    from ansorpy.api.train_model import train_model
+def _model(
+    database: Database, output: Path | None, target: str, linear: bool, as_json: bool
+) -> None:
+    from ansorpy.api.train_model import fit_weights, train_model
     from ansorpy.errors import UsageError
     from ansorpy.evaluation.ranking import figures, overall_table
     from ansorpy.evaluation.tables import show
@@ -150,6 +158,9 @@ def _model(database: Database, output: Path | None, target: str, as_json: bool) 
             hint=f"write: ansorpy db model --db {database.path} -o model.txt",
         )
     demand_writable(output)
+    if linear:
+        _weights(fit_weights(database, Target.parse(target)), output, as_json)
+        return
     found = train_model(database, Target.parse(target))
     found.save(output)
     model = found.model
@@ -167,3 +178,15 @@ def _model(database: Database, output: Path | None, target: str, as_json: bool) 
         show(overall_table(found.held_out))
     else:
         print("no task has enough trials to hold some out and evaluate how well it ranks")
+
+
+def _weights(found: FittedWeights, output: Path, as_json: bool) -> None:
+    output.write_text(found.model.text())
+    facts = {"family": found.model.family, "programs": found.programs, "tasks": found.tasks}
+    if as_json:
+        print(json.dumps({**facts, "correlation": found.correlation}, indent=2))
+        return
+    print(
+        f"wrote {output}: fitted to {found.programs} programs of {found.tasks} tasks for "
+        f"{found.model.family}; rank correlation with their times {found.correlation:.2f}"
+    )

@@ -21,6 +21,10 @@ STRATEGIES: Registry[Strategy] = Registry(
         "harl": "ansorpy.search.strategies.harl:Harl",
         "sampling": "ansorpy.search.strategies.sampling:Sampling",
         "random": "ansorpy.search.strategies.random:RandomSearch",
+        "heron": "ansorpy.search.strategies.heron:Heron",
+        "beam": "ansorpy.search.strategies.beam:Beam",
+        "value_greedy": "ansorpy.search.strategies.beam:value_greedy",
+        "protuner": "ansorpy.search.strategies.protuner:ProTuner",
         "grid": "ansorpy.search.strategies.grid:Grid",
     },
 )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 
 import numpy as np
-import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.measure.result import MeasureResult
@@ -21,6 +20,7 @@ from ansorpy.search.population import (
     Pool,
     Scored,
     merged,
+    roulette,
     sample_valid,
     score,
     score_all,
@@ -197,8 +197,8 @@ class Evolution:
     def _breed(self, group: Scored, weight: Floats, size: int, rng: np.random.Generator) -> Table:
         """*size* children; one that breaks a constraint is replaced by its parent."""
         space = group.sketch.space
-        parents = group.table[_roulette(weight, size, rng)]
-        others = group.table[_roulette(weight, size, rng)]
+        parents = group.table[roulette(weight, size, rng)]
+        others = group.table[roulette(weight, size, rng)]
         children = parents.copy()
         crossed = rng.random(size) < self.crossover
         if crossed.any():
@@ -245,16 +245,6 @@ def crossover(space: Space, one: Table, other: Table, rng: np.random.Generator) 
         taken = np.flatnonzero(rng.random(len(one)) < 0.5)[:, None]
         child[taken, columns] = other[taken, columns]
     return child
-
-
-def _roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """*n* row numbers, drawn in proportion to *weight*, uniformly when all weights are 0."""
-    cumulated = np.cumsum(weight)
-    if cumulated[-1] <= 0:
-        return rng.integers(len(weight), size=n).astype(np.intp)
-    drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
-    rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
-    return rows
 
 
 def _best_scores(groups: Iterable[Scored]) -> dict[Pair, float]:

@@ -9,11 +9,11 @@ import numpy as np
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.selector import different
 
-__all__ = ["Diversity"]
+__all__ = ["Submodular"]
 
 
 @dataclass(frozen=True)
-class Diversity:
+class Submodular:
     """Picks good candidates that differ from each other.
 
     Repeatedly takes the candidate for which the score plus ``weight`` times the share of its
@@ -22,9 +22,9 @@ class Diversity:
     Scores are scaled to run from 0 (the pool's worst) to 1 (its best); the placed sketch counts
     as one decision.
 
-    Paper: AutoTVM, arXiv 1805.08318 §3.3, a submodular objective maximised greedily.  Source:
-    TVM's ``submodular_pick``.  Differs: both terms are normalized, so the weight does not depend
-    on the model's unit or on the number of decisions.
+    Paper: AutoTVM, arXiv 1805.08318 §3.3: the number of covered decisions is submodular, so taking
+    the best next one is nearly optimal.  Source: TVM's ``submodular_pick``.  Differs: both terms
+    are normalized, so the weight does not depend on the model's unit or on the number of decisions.
     """
 
     weight: float = 0.5

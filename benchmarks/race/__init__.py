@@ -1,0 +1,1 @@
+"""Races between the parts of the search."""
