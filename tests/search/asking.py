@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +11,29 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.random import RandomModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
+from ansorpy.rules.algorithms.base import Definition
+from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategy import Context, Strategy
 from tests.search.tasks import matmul, sampler
 
-__all__ = ["Bowl", "BowlModel", "Seconds", "bowl", "context", "measured", "ok", "predicted"]
+__all__ = [
+    "Bowl",
+    "BowlModel",
+    "Seconds",
+    "basin",
+    "bowl",
+    "context",
+    "distance_measured",
+    "finds_the_best",
+    "measured",
+    "ok",
+    "one_sketch",
+    "predicted",
+]
 
 Seconds = Callable[[Candidate], float]
 
@@ -102,3 +117,57 @@ class BowlModel:
 
     def refit(self) -> None:
         """Nothing."""
+
+
+def basin(candidate: Candidate) -> float:
+    """Seconds of a bowl: its bottom is where :class:`BowlModel` scores highest."""
+    return float(np.exp(0.3 * np.abs(np.log2(candidate.row + 1.0) - BowlModel.goal).sum()))
+
+
+@dataclass
+class OneSketch:
+    """A source with a single placed sketch."""
+
+    sketch: PlacedSketch
+    definitions: Sequence[Definition]
+
+    @property
+    def pairs(self) -> Sequence[Pair]:
+        return (self.sketch.pair,)
+
+    def draw(
+        self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
+    ) -> Sequence[PlacedSketch]:
+        return [self.sketch]
+
+    def every(self) -> Iterator[PlacedSketch]:
+        yield self.sketch
+
+
+def one_sketch(n: int, seed: int, model: CostModel) -> Context:
+    """The space of one placed sketch of a matmul."""
+    task, rng = matmul(n, n, n), np.random.default_rng(seed)
+    source = sampler(task)
+    [sketch, *_] = source.draw(1, rng)
+    return Context(task, OneSketch(sketch, source.definitions), model, rng)
+
+
+def distance_measured(make: Callable[[], Strategy], seed: int) -> float:
+    """The least distance from the goal that a strategy finds in 16 rounds, without a model."""
+    at = one_sketch(96, seed, RandomModel(seed))
+    distance, _ = bowl(at, seed)
+    tried = measured(make(), at, lambda c: float(np.exp(0.3 * distance(c))), rounds=16)
+    return min(map(distance, tried))
+
+
+def finds_the_best(strategy: Strategy, rounds: int) -> bool:
+    """Whether the best of a space of more than ten thousand rows is found in some rounds."""
+    at = one_sketch(8, 0, BowlModel())
+    [sketch] = at.source.draw(1, at.rng)
+    assert sketch.space.size > 10_000
+    table = sketch.space.rows(0, sketch.space.size)
+    best = min(basin(Candidate(sketch, row, 0.0)) for row in table[sketch.valid(table)])
+    return any(
+        min(map(basin, measured(strategy, at, basin, rounds=1)), default=np.inf) == best
+        for _ in range(rounds)
+    )

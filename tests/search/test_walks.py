@@ -1,68 +1,39 @@
-"""The strategies that walk on neighbours, and the genetic algorithm: what each promises."""
+"""The strategies that walk on neighbours: what each promises."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.nest_view import Floats
-from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.random import RandomModel
-from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.decisions import moves
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategies.chameleon import Chameleon
 from ansorpy.search.strategies.flextensor import FlexTensor
-from ansorpy.search.strategies.ga import Genetic
 from ansorpy.search.strategies.harl import Harl
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.rl import ReinforcedSearch
-from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.strategy import Context
 from ansorpy.search.walks.actions import Masks
 from ansorpy.search.walks.walk import PolicyWalk, Walk
-from tests.search.asking import BowlModel, bowl, context, measured
-from tests.search.tasks import dense_relu, matmul, sampler
-
-
-def basin(candidate: Candidate) -> float:
-    """Seconds of a bowl: its bottom is where :class:`BowlModel` scores highest."""
-    return float(np.exp(0.3 * np.abs(np.log2(candidate.row + 1.0) - BowlModel.goal).sum()))
-
-
-@dataclass
-class OneSketch:
-    """A source with a single placed sketch."""
-
-    sketch: PlacedSketch
-    definitions: Sequence[Definition]
-
-    @property
-    def pairs(self) -> Sequence[Pair]:
-        return (self.sketch.pair,)
-
-    def draw(
-        self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
-    ) -> Sequence[PlacedSketch]:
-        return [self.sketch]
-
-    def every(self) -> Iterator[PlacedSketch]:
-        yield self.sketch
-
-
-def one_sketch(n: int, seed: int, model: CostModel) -> Context:
-    """The space of one placed sketch of a matmul."""
-    task, rng = matmul(n, n, n), np.random.default_rng(seed)
-    source = sampler(task)
-    [sketch, *_] = source.draw(1, rng)
-    return Context(task, OneSketch(sketch, source.definitions), model, rng)
+from tests.search.asking import (
+    BowlModel,
+    basin,
+    context,
+    distance_measured,
+    finds_the_best,
+    measured,
+    one_sketch,
+)
+from tests.search.tasks import dense_relu
 
 
 def is_step(child: Candidate, parent: Candidate) -> bool:
@@ -88,42 +59,17 @@ def test_flextensor_measures_single_steps_from_what_it_measured() -> None:
         known += tried
 
 
-@pytest.mark.parametrize("make", [FlexTensor, Genetic], ids=["flextensor", "ga"])
-def test_measuring_alone_leads_down(make: Callable[[], Strategy]) -> None:
-    """With a model that knows nothing, better programs are found than by drawing at random."""
-
-    def best(strategy: Strategy, seed: int) -> float:
-        at = one_sketch(96, seed, RandomModel(seed))
-        distance, _ = bowl(at, seed)
-        tried = measured(strategy, at, lambda c: float(np.exp(0.3 * distance(c))), rounds=16)
-        return min(map(distance, tried))
-
-    ratios = [best(make(), seed) / best(RandomSearch(), seed) for seed in range(3)]
+def test_flextensor_finds_better_programs_than_drawing_at_random() -> None:
+    """With a model that knows nothing."""
+    ratios = [
+        distance_measured(FlexTensor, seed) / distance_measured(RandomSearch, seed)
+        for seed in range(3)
+    ]
     assert np.mean(ratios) < 0.85
 
 
-@pytest.mark.parametrize(
-    "make", [Genetic, partial(ReinforcedSearch, chains=64, steps=8)], ids=["ga", "rl"]
-)
-def test_the_best_of_ten_thousand_programs_is_found(make: Callable[[], Strategy]) -> None:
-    at = one_sketch(8, 0, BowlModel())
-    [sketch] = at.source.draw(1, at.rng)
-    assert sketch.space.size > 10_000
-    table = sketch.space.rows(0, sketch.space.size)
-    best = min(basin(Candidate(sketch, row, 0.0)) for row in table[sketch.valid(table)])
-    strategy, found = make(), np.inf
-    for _ in range(60):
-        found = min([found, *map(basin, measured(strategy, at, basin, rounds=1))])
-        if found == best:
-            break
-    assert found == best
-
-
-def test_the_genetic_algorithm_asks_no_model() -> None:
-    calls: list[int] = []
-    at = context(model=BowlModel(calls=calls))
-    measured(Genetic(), at, basin, rounds=8)
-    assert not calls
+def test_rl_finds_the_best_of_ten_thousand_programs() -> None:
+    assert finds_the_best(ReinforcedSearch(chains=64, steps=8), rounds=60)
 
 
 def test_chameleon_learns_where_scores_are_high() -> None:

@@ -106,7 +106,7 @@ class Harl(PolicyWalk):
                 for walk, trail in zip(walks, trails, strict=True)
             ]
             for walk, trail in zip(walks, trails, strict=True):
-                walk.policy.learn(trail, context.rng)
+                walk.policy.learn(trail)
             tracks = np.concatenate(gains) if gains else np.zeros(0)
             left = max(int((1 - self.dropped) * len(tracks)), self.least)
             if left >= len(tracks):

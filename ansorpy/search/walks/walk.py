@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.space import Space, Table
@@ -97,6 +98,9 @@ class PolicyWalk(ABC):
     _walks: dict[str, Walk] = field(default_factory=dict, init=False, repr=False)
     _tried: list[Candidate] = field(default_factory=list, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        demand_torch(f'the policy of the strategy "{type(self).__name__}"')
+
     @abstractmethod
     def actions(self, space: Space) -> Actions:
         """What the policy of a placed sketch with this *space* chooses from."""
@@ -116,13 +120,13 @@ class PolicyWalk(ABC):
 
     def _round(self, context: Context, n: int, pairs: Collection[Pair] | None) -> Pool:
         """A round on placed sketches of *pairs*, of all by default."""
-        walks = self._begun(context, pairs)
-        started = [walk.starts for walk in walks]
-        visited = [*started, *self._walk(walks, context)]
+        with on_threads(1, int(context.rng.integers(1 << 31))):
+            started, walks = self._begun(context, pairs)
+            visited = [*started, *self._walk(walks, context)]
         self._drop(walks, visited)
         kept = [
-            merged(visited, w.sketch, self.considered + context.measured_of[w.sketch.key])
-            for w in walks
+            merged(visited, g.sketch, self.considered + context.measured_of[g.sketch.key])
+            for g in started
         ]
         best = varied(kept, 2 * n, self._tried, context.measured, self.doubt)
         everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
@@ -133,11 +137,13 @@ class PolicyWalk(ABC):
         """Take ``steps`` steps and learn from them; return what was visited."""
         trails, visited = self._steps(walks, context)
         for walk, trail in zip(walks, trails, strict=True):
-            walk.policy.learn(trail, context.rng)
+            walk.policy.learn(trail)
         return visited
 
-    def _begun(self, context: Context, pairs: Collection[Pair] | None) -> list[Walk]:
-        """Those of the last rounds and new ones, with chains at their starting points."""
+    def _begun(
+        self, context: Context, pairs: Collection[Pair] | None
+    ) -> tuple[list[Scored], list[Walk]]:
+        """The starting points, and the walks that begin there, kept ones and new ones."""
         kept = [w for w in self._walks.values() if pairs is None or w.sketch.pair in pairs]
         shares = None if pairs is None else {pair: 1 / len(pairs) for pair in pairs}
         drawn = context.source.draw(max(self.sketches - len(kept), 0), context.rng, shares)
@@ -145,33 +151,36 @@ class PolicyWalk(ABC):
         each = -(-self.chains // max(len(kept) + len(new), 1))
         tables = [(walk.sketch, self._starts(walk, each, context)) for walk in kept]
         tables += [(sketch, sample_valid(sketch, each, context.rng)) for sketch in new]
-        scored = score_all(context.task, context.model, [(s, t) for s, t in tables if len(t)])
-        for group in scored:
-            if group.sketch.key not in self._walks:
-                self._walks[group.sketch.key] = self._made(group, context)
-            self._walks[group.sketch.key].begin(group)
-        return [self._walks[group.sketch.key] for group in scored]
+        starts = score_all(context.task, context.model, [(s, t) for s, t in tables if len(t)])
+        walks = [self._begin(group) for group in starts]
+        return starts, [walk for walk in walks if walk is not None]
+
+    def _begin(self, starts: Scored) -> Walk | None:
+        """The walk of the sketch of *starts*, a new one if need be; None if there is no choice."""
+        sketch, space = starts.sketch, starts.sketch.space
+        if sketch.key not in self._walks:
+            actions = self.actions(space)
+            heads, choices = actions.heads.shape
+            if not heads:
+                return None
+            policy = Ppo(len(space.columns), heads, choices, self.policy)
+            numbers = space.encode(starts.table)
+            self._walks[sketch.key] = Walk(sketch, actions, policy, starts, numbers, starts.scores)
+        walk = self._walks[sketch.key]
+        walk.begin(starts)
+        return walk
 
     def _starts(self, walk: Walk, n: int, context: Context) -> Table:
         """The rows at which the *n* chains of a walk of the last round start in this one."""
         return sample_valid(walk.sketch, n, context.rng)
 
-    def _made(self, starts: Scored, context: Context) -> Walk:
-        """A walk with a new policy."""
-        space = starts.sketch.space
-        actions = self.actions(space)
-        heads, choices = actions.heads.shape
-        policy = Ppo(len(space.columns), heads, choices, self.policy, context.rng)
-        return Walk(
-            starts.sketch, actions, policy, starts, space.encode(starts.table), starts.scores
-        )
-
     def _drop(self, walks: Sequence[Walk], visited: Sequence[Scored]) -> None:
         """Forget those of *walks* that are to be replaced in the next round."""
-        best = {walk.sketch.key: -np.inf for walk in walks}
+        best: dict[str, float] = {}
         for group in visited:
-            best[group.sketch.key] = max(best[group.sketch.key], float(group.scores.max()))
-        ranked = sorted(best, key=lambda key: -best[key])
+            key = group.sketch.key
+            best[key] = max(best.get(key, -np.inf), float(group.scores.max()))
+        ranked = sorted((w.sketch.key for w in walks), key=lambda key: -best[key])
         for key in ranked[max(self.sketches - self.renewed, 1) :]:
             del self._walks[key]
 
@@ -180,7 +189,7 @@ class PolicyWalk(ABC):
         notes: list[list[_Step]] = [[] for _ in walks]
         visited: list[Scored] = []
         for _ in range(self.steps):
-            steps = [self._chosen(walk, context) for walk in walks]
+            steps = [self._chosen(walk) for walk in walks]
             tables = [(walk.sketch, step.table) for walk, step in zip(walks, steps, strict=True)]
             scored = score_all(context.task, context.model, tables)
             for walk, step, group, noted in zip(walks, steps, scored, notes, strict=True):
@@ -191,10 +200,10 @@ class PolicyWalk(ABC):
         trails = [_trail(noted, walk.states) for noted, walk in zip(notes, walks, strict=True)]
         return trails, visited
 
-    def _chosen(self, walk: Walk, context: Context) -> _Step:
+    def _chosen(self, walk: Walk) -> _Step:
         """The next step of each chain, not yet made."""
         states, legal = walk.states, walk.actions.legal(walk.numbers)
-        choices, logs = walk.policy.act(states, legal, context.rng)
+        choices, logs = walk.policy.act(states, legal)
         space = walk.sketch.space
         table = space.decode(walk.actions.apply(walk.numbers, choices))
         valid = walk.sketch.valid(table)
