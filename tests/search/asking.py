@@ -15,6 +15,7 @@ from ansorpy.cost.random import RandomModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.algorithms.base import Definition
+from ansorpy.rules.partial_sketch import PartialSketch
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategy import Context, Strategy
@@ -129,11 +130,18 @@ class OneSketch:
     """A source with a single placed sketch."""
 
     sketch: PlacedSketch
-    definitions: Sequence[Definition]
+    whole: SketchSampler
+
+    @property
+    def definitions(self) -> Sequence[Definition]:
+        return self.whole.definitions
 
     @property
     def pairs(self) -> Sequence[Pair]:
         return (self.sketch.pair,)
+
+    def begin(self, number: int) -> PartialSketch:
+        return self.whole.begin(number)
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
@@ -149,7 +157,7 @@ def one_sketch(n: int, seed: int, model: CostModel) -> Context:
     task, rng = matmul(n, n, n), np.random.default_rng(seed)
     source = sampler(task)
     [sketch, *_] = source.draw(1, rng)
-    return Context(task, OneSketch(sketch, source.definitions), model, rng)
+    return Context(task, OneSketch(sketch, source), model, rng)
 
 
 def distance_measured(make: Callable[[], Strategy], seed: int) -> float:
