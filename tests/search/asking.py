@@ -15,8 +15,7 @@ from ansorpy.cost.random import RandomModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.partial_sketch import PartialSketch
-from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
+from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch, SketchSampler
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategy import Context, Strategy
 from tests.search.tasks import matmul, sampler

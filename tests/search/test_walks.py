@@ -14,7 +14,6 @@ from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.random import RandomModel
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.decisions import moves
-from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategies.chameleon import Chameleon
 from ansorpy.search.strategies.flextensor import FlexTensor
@@ -23,7 +22,7 @@ from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.rl import ReinforcedSearch
 from ansorpy.search.strategy import Context
 from ansorpy.search.walks.actions import Masks
-from ansorpy.search.walks.walk import PolicyWalk, Walk
+from ansorpy.search.walks.walk import Walk
 from tests.search.asking import (
     BowlModel,
     basin,
@@ -75,7 +74,7 @@ def test_rl_finds_the_best_of_ten_thousand_programs() -> None:
 def test_chameleon_learns_where_scores_are_high() -> None:
     """The mean score of the places visited rises from round to round, from the same starts."""
     at = context(n=48, model=BowlModel())
-    walker = Redrawn(sketches=1, renewed=0, chains=128)
+    walker = NotingScores(sketches=1, renewed=0, chains=128, kept=0.0)
     means = []
     for _ in range(15):
         walker.scores.clear()
@@ -84,17 +83,14 @@ def test_chameleon_learns_where_scores_are_high() -> None:
     assert np.mean(means[-3:]) > 1.1 * means[0]
 
 
-class Redrawn(Chameleon):
-    """Chameleon whose chains start at random in each round; notes the scores."""
+class NotingScores(Chameleon):
+    """Chameleon that notes the scores of the places it visits."""
 
     scores: list[float] = []
 
     def rewards(self, walk: Walk, after: Floats, valid: Masks) -> Floats:
         self.scores += after.tolist()
         return super().rewards(walk, after, valid)
-
-    def _starts(self, walk: Walk, n: int, context: Context) -> Table:
-        return PolicyWalk._starts(self, walk, n, context)
 
 
 def test_harl_halves_its_tracks_until_64_are_left() -> None:
