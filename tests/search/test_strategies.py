@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -53,6 +55,16 @@ def test_failures_end_no_strategy(name: str) -> None:
         assert picked
         at.note(picked)
         strategy.tell([(c, MeasureResult(TrialKind.CRASH, reason="crash")) for c in picked])
+
+
+@pytest.mark.parametrize("name", ["flextensor", "chameleon", "rl", "harl"])
+def test_without_torch_a_learned_policy_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependency, match="the policy of the strategy .* needs torch") as e:
+        STRATEGIES.factory(name)()
+    assert e.value.hint == "pip install 'ansorpy[torch]'"
 
 
 def test_every_strategy_has_a_description() -> None:

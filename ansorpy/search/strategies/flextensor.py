@@ -72,7 +72,7 @@ class FlexTensor:
     _untrained: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        demand_torch(f'the strategy "{type(self).__name__}"')
+        demand_torch(f'the policy of the strategy "{type(self).__name__}"')
 
     def ask(self, context: Context, n: int) -> Pool:
         sampled = self._sampled(context)

@@ -186,6 +186,8 @@ class PolicyWalk(ABC):
 
     def _steps(self, walks: Sequence[Walk], context: Context) -> tuple[list[Trail], list[Scored]]:
         """``steps`` steps of all chains: the trail of each walk, and everything visited."""
+        if not walks:
+            return [], []
         notes: list[list[_Step]] = [[] for _ in walks]
         visited: list[Scored] = []
         for _ in range(self.steps):
