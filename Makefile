@@ -72,7 +72,7 @@ test: $(NVRTC) $(CHARTS)
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 test-torch: $(TORCH)
-	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/test_doc_blocks.py -k "torch"
+	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/cost/neural tests/test_doc_blocks.py -k "torch or neural"
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))

@@ -80,7 +80,7 @@ class PartArguments(TypedDict, total=False):
     cost_model: Annotated[
         Choice[CostModel] | Path,
         Option(
-            "Ranks candidates without running them; a name, or a file from ansorpy db model.",
+            "Ranks candidates without running them; a name, or a file from ansorpy dataset train.",
             default="boosted",
         ),
     ]

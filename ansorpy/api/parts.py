@@ -12,6 +12,7 @@ from typing import Any, Unpack, cast
 
 from ansorpy.api.arguments import PartArguments
 from ansorpy.cost.models import MODELS
+from ansorpy.cost.neural.saved import read_network
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.cost.static_linear import StaticLinear
@@ -37,7 +38,7 @@ class Parts:
     """The replaceable parts of a search: for each kind a name, a part, or a factory (a class).
 
     A strategy given as an object is copied for each task; all tasks share the cost model.  A model
-    from a file (``ansorpy db model``) continues to learn.
+    from a file (``ansorpy dataset train``) continues to learn.
 
     Raises:
         UsageError: There is no such kind of part, or a name is unknown.
@@ -76,21 +77,23 @@ class Parts:
         return POLICIES.one(self.choices["measure"])
 
 
-def _read(path: Path) -> Callable[[], CostModel]:
-    """The trained model in the file *path*: trees or weights."""
-    linear = StaticLinear.read(path)
-    return SavedModel.read(path) if linear is None else MODELS.shared(linear)
-
-
 def _named_file(name: str) -> Callable[[], CostModel]:
     """The trained model in the file *name*; raises :class:`UsageError` if there is none."""
     if not Path(name).is_file():
         raise UsageError(
             f'unknown cost model "{name}"',
-            hint=f"use one of {', '.join(MODELS)}, a file that ansorpy db model wrote, or a model "
-            "that your own script registers",
+            hint=f"use one of {', '.join(MODELS)}, a file that ansorpy dataset train wrote, or a "
+            "model that your own script registers",
         )
     return _read(Path(name))
+
+
+def _read(path: Path) -> Callable[[], CostModel]:
+    """The trained model in a file: a network (.npz), weights, or trees."""
+    if path.suffix == ".npz":
+        return MODELS.shared(read_network(path))
+    linear = StaticLinear.read(path)
+    return SavedModel.read(path) if linear is None else MODELS.shared(linear)
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:

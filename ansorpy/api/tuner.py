@@ -256,7 +256,7 @@ class Tuner:
             [self._on_machine(task) for task in fresh],
             preset=self.request.preset,
             model=self._model,
-            options=PredictOptions(seed=self.request.seed),
+            options=self._predict_options,
             makes=makes,
         )
         for number, states, made in everyone:
@@ -334,7 +334,7 @@ class Tuner:
             [self._on_machine(task)],
             preset=replace(self.request.preset or preset_for(task.target), algorithms=()),
             model=self._model,
-            options=PredictOptions(seed=self.request.seed),
+            options=self._predict_options,
         )
         return self._first_correct(task, states, is_alone=True)
 
@@ -373,9 +373,14 @@ class Tuner:
 
     @property
     def _model(self) -> CostModel | None:
-        """The cost model for predictions; None stands for the untrained analytic model."""
+        """The cost model for predictions; None stands for what ``_predict_options`` says."""
         parts = self.request.parts
         return None if parts.choices["cost_model"] in ("boosted", "analytic") else parts.model()
+
+    @property
+    def _predict_options(self) -> PredictOptions:
+        is_learned = self.request.parts.choices["cost_model"] != "analytic"
+        return PredictOptions(seed=self.request.seed, pretrained=is_learned)
 
     def _on_machine(self, task: Task) -> Task:
         """The same task, with a target that has this machine's measured rates."""

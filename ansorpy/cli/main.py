@@ -13,6 +13,7 @@ import typer
 from ansorpy.cli.interrupt import EXIT_INTERRUPTED
 from ansorpy.cli.verbs.bench import bench
 from ansorpy.cli.verbs.compile import compile
+from ansorpy.cli.verbs.dataset import dataset
 from ansorpy.cli.verbs.db import db
 from ansorpy.cli.verbs.doctor import doctor
 from ansorpy.cli.verbs.explain import explain
@@ -31,7 +32,8 @@ from ansorpy.version import __version__
 __all__ = ["HELP", "VERBS", "main"]
 
 VERBS: tuple[Callable[..., Any], ...] = (
-    compile, tune, export, package, run, bench, verify, show, explain, report, db, doctor,
+    compile, tune, export, package, run, bench, verify, show, explain, report, db, dataset,
+    doctor,
 )  # fmt: skip
 
 _COMPILE, _CHECK, _LOOK = "Compile networks", "Check and time", "Look inside, and keep records"
@@ -47,6 +49,7 @@ HELP: dict[str, tuple[str, str]] = {
     "explain": (_LOOK, "explain net.onnx --task 0"),
     "report": (_LOOK, "report --db tune.db"),
     "db": (_LOOK, "db runs --db tune.db"),
+    "dataset": (_LOOK, "dataset record net.onnx --random 100 -o programs.npz"),
     "doctor": (_LOOK, "doctor"),
 }
 """The purpose of each verb, by which the help is grouped, and an example."""

@@ -16,5 +16,12 @@ MODELS: Registry[CostModel] = Registry(
         "analytic": "ansorpy.cost.analytic.model:AnalyticModel",
         "static_linear": "ansorpy.cost.static_linear:StaticLinear",
         "random": "ansorpy.cost.random:RandomModel",
+        "tenset": "ansorpy.cost.neural.tenset:TenSet",
+        "tlp": "ansorpy.cost.neural.tlp:TLP",
+        "mtl_tlp": "ansorpy.cost.neural.mtl_tlp:MultiTaskTLP",
+        "pruner": "ansorpy.cost.neural.pruner:Pruner",
+        "tiramisu": "ansorpy.cost.neural.tiramisu:Tiramisu",
+        "halide": "ansorpy.cost.neural.halide:Halide",
+        "value_lstm": "ansorpy.cost.neural.value_lstm:ValueLSTM",
     },
 )

@@ -24,7 +24,7 @@ from ansorpy.ir.task import Task
 __all__ = ["TERMS", "StaticLinear", "fitted_weights", "static_terms"]
 
 _FORMAT: Literal["ansorpy-static-linear"] = "ansorpy-static-linear"
-_AGAIN = "fit them again: ansorpy db model --linear --db FILE -o weights.json"
+_AGAIN = "fit them again: ansorpy dataset train DATA --cost-model static_linear -o weights.json"
 
 _STEP = tuple(field.name for field in fields(StepCycles))
 
@@ -39,7 +39,7 @@ class StaticLinear:
     """Scores programs by a weighted sum of static features; learns nothing while it searches.
 
     The features are the seconds that each of :data:`TERMS` would take alone.  The weights are
-    fitted once for a kind of machine (``ansorpy db model --linear``) and kept in a file that
+    fitted once for a kind of machine (``ansorpy dataset train``) and kept in a file that
     ``--cost-model`` accepts.  Without a file they are 1, as if nothing overlapped.
 
     Paper: Tuna (Wang et al., arXiv 2104.14641).  There is no public code, so the list of features

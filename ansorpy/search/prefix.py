@@ -14,8 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ansorpy.cost.programs import Beginning
 from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch
-from ansorpy.schedule.space import Domains, Table, hull
+from ansorpy.schedule.space import Domains, Space, Table, hull
 from ansorpy.search.population import Candidate, SketchSource, sample_valid
 
 __all__ = ["Decided", "Prefix", "begin"]
@@ -42,6 +43,11 @@ class Prefix(ABC):
     @abstractmethod
     def sample(self, n: int, rng: np.random.Generator) -> tuple[PlacedSketch, Table]:
         """At most *n* valid random programs that begin so, all of one placed sketch."""
+
+    @property
+    def beginning(self) -> Beginning | None:
+        """The decisions as models see them; None while the sketch is open."""
+        return None
 
     def explore(
         self, n: int, rng: np.random.Generator
@@ -103,6 +109,10 @@ class _Placing(Prefix):
             for option in self.partial.options
         ]
 
+    @property
+    def beginning(self) -> Beginning:
+        return Beginning(Space(self.partial.state), np.zeros(0, dtype=np.int64))
+
     def sample(self, n: int, rng: np.random.Generator) -> tuple[PlacedSketch, Table]:
         sketch = self.partial.draw(rng)
         return sketch, sample_valid(sketch, n, rng)
@@ -136,6 +146,12 @@ class _Columns(Prefix):
     def _with(self, number: int, rows: Table) -> Domains:
         """The domains with only *rows* left for the decision with this number."""
         return (*self.domains[:number], rows, *self.domains[number + 1 :])
+
+    @property
+    def beginning(self) -> Beginning:
+        low, high = hull(self.domains)
+        left = np.flatnonzero(low != high)
+        return Beginning(self.sketch.space, low[: left[0]] if len(left) else low)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[PlacedSketch, Table]:
         return self.sketch, sample_valid(self.sketch, n, rng, self.domains)

@@ -42,7 +42,7 @@ def predicted_of_all(
 
     Args:
         preset: Rules; if given, all predictions are made in this process; default: the target's.
-        model: Cost model; if given, likewise; default: the analytic model.
+        model: Cost model; if given, likewise; default: as the options say.
         makes: Also build and prove the first program of each task.
         processes: Number of processes; default: as many as pay off, at most one per core.
 

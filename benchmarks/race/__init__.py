@@ -1,1 +1,1 @@
-"""Races between the parts of the search."""
+"""Race the parts of the search against each other: ``python -m benchmarks.race --help``."""

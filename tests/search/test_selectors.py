@@ -12,6 +12,7 @@ from ansorpy.errors import UsageError
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.selectors import SELECTORS
+from ansorpy.search.selectors.diversity import Diversity
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.selectors.expected_improvement import (
     ExpectedImprovement,
@@ -75,6 +76,18 @@ def test_a_twin_of_what_was_taken_comes_last() -> None:
     far = Candidate(one.sketch, last.row, one.score - 1.0)
     picked = Submodular(10.0).pick(Pool((one, twin, close, far)), 4, np.random.default_rng(0))
     assert [c.key for c in picked] == [one.key, far.key, close.key]
+
+
+def test_diversity_takes_one_of_a_group_of_similar_programs_first() -> None:
+    [one, *_, last] = pool(30).best
+    one, last = replace(one, score=1.0), replace(last, score=0.9)
+    near = one.row.copy()
+    near[0] = last.row[0]
+    close = Candidate(one.sketch, near, 0.95)
+    picked = Diversity(0.5).pick(Pool((one, close, last)), 3, np.random.default_rng(0))
+    assert [c.key for c in picked] == [one.key, last.key, close.key]
+    greedy = Diversity(0.0).pick(Pool((one, close, last)), 3, np.random.default_rng(0))
+    assert [c.key for c in greedy] == [one.key, close.key, last.key]
 
 
 def doubtful(*judged: tuple[float, float]) -> list[Candidate]:
@@ -179,3 +192,19 @@ def test_kmeans_synthesises_programs_unless_they_were_measured(rng: np.random.Ge
     assert made
     again = replace(offered, measured={c.key for c in made})
     assert {c.key for c in KMeans().pick(again, 5, np.random.default_rng(0))} <= known
+
+
+def test_kmeans_reaches_a_cluster_that_the_model_underrates_in_fewer_trials() -> None:
+    _, groups = clustered()
+    needed = {}
+    for name in ("kmeans", "top_k"):
+        selector, left, trials = SELECTORS.one(name), [c for g in groups for c in g], 0
+        wanted, found = tile(groups[-1][0]), False
+        while not found:
+            picked = selector.pick(Pool(tuple(left)), 16, np.random.default_rng(0))
+            taken = {c.key for c in picked}
+            left = [c for c in left if c.key not in taken]
+            trials += len(picked)
+            found = wanted in map(tile, picked)
+        needed[name] = trials
+    assert needed["kmeans"] <= 16 and needed["top_k"] > 100

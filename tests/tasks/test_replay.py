@@ -222,6 +222,8 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     [
         ("random", "top_k", "analytic", "round_robin", "none"),
         ("annealing", "submodular", "random", "gradient", "history_best"),
+        ("sampling", "ei", "rf", "round_robin", "both"),
+        ("sampling", "kmeans", "family", "gradient", "both"),
     ],
 )
 def test_parts_chosen_by_name_are_found_again(

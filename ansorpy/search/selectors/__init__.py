@@ -11,6 +11,7 @@ SELECTORS: Registry[Selector] = Registry(
     "selector",
     {
         "epsilon_greedy": "ansorpy.search.selectors.epsilon_greedy:EpsilonGreedy",
+        "diversity": "ansorpy.search.selectors.diversity:Diversity",
         "submodular": "ansorpy.search.selectors.submodular:Submodular",
         "kmeans": "ansorpy.search.selectors.kmeans:KMeans",
         "ei": "ansorpy.search.selectors.expected_improvement:ExpectedImprovement",

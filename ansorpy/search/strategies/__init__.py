@@ -26,5 +26,8 @@ STRATEGIES: Registry[Strategy] = Registry(
         "value_greedy": "ansorpy.search.strategies.beam:value_greedy",
         "protuner": "ansorpy.search.strategies.protuner:ProTuner",
         "grid": "ansorpy.search.strategies.grid:Grid",
+        "bayes_opt": "ansorpy.search.strategies.bayes_opt:BayesOpt",
+        "tuna": "ansorpy.search.strategies.tuna:Tuna",
+        "one_shot": "ansorpy.search.strategies.one_shot:OneShot",
     },
 )

@@ -43,10 +43,11 @@ class Evolution:
 
     Paper: OSDI'20 §5.1.  Source: TVM's SketchPolicy (4 generations, 85 % mutation, a fifth of the
     population from measured programs).  Differs: populations are tables, so there is no Python code
-    per candidate.  Scores are shifted by the generation's worst before selection, so that negative
-    scores work.  Crossover, which TVM never released, follows the paper.  The first generation also
-    offers candidates, because a model trained on few trials is most wrong where evolution takes it.
-    Among nearly identical programs, which the model judges alike, only a few are measured first.
+    per candidate, and have 1,536 rows instead of 2,048.  Scores are shifted by the generation's
+    worst before selection, so that negative scores work.  Crossover, which TVM never released,
+    follows the paper.  The first generation also offers candidates, because a model trained on few
+    trials is most wrong where evolution takes it.  Among nearly identical programs, which the model
+    judges alike, only a few are measured first.
     """
 
     sketches: int = 10

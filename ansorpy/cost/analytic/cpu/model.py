@@ -133,12 +133,22 @@ class CpuModel:
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate; statements run one after another."""
-        machine = self.machine or MachineModel.of(task.target)
         total: Floats = np.zeros(1)
-        for view in views:
-            cost = leaf_cost(view, machine, task.threads, task.reuse_distance_bytes)
+        for view, cost in zip(views, self._costs(task, views), strict=True):
             total = total + view.spread(cost.total_s)
         return total
+
+    def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """Seconds of each statement on the core, for each level of memory, and for its forks."""
+        found = []
+        for view, cost in zip(views, self._costs(task, views), strict=True):
+            by_cause = (cost.core_s, cost.l2_s, cost.l3_s, cost.dram_s, cost.fork_s)
+            found.append(np.stack([view.spread(seconds) for seconds in by_cause], axis=1))
+        return np.stack(found, axis=1)
+
+    def _costs(self, task: Task, views: Sequence[LeafView]) -> list[LeafCost]:
+        machine = self.machine or MachineModel.of(task.target)
+        return [leaf_cost(v, machine, task.threads, task.reuse_distance_bytes) for v in views]
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""

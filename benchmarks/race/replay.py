@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from math import lgamma
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import process_time
 
 import numpy as np
 
 from ansorpy.cost.models import MODELS
-from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.measure.records.database import Database
@@ -24,39 +24,15 @@ from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
+from benchmarks.race.contestant import Contestant
 
-__all__ = ["FRACTIONS", "UNIFORM", "Contestant", "Race", "expected", "run", "trials_to"]
+__all__ = ["FRACTIONS", "UNIFORM", "Race", "expected", "replayed", "run", "trials_to"]
 
 FRACTIONS = (0.95, 0.99)
 """Fractions of the best program's speed that a search should reach."""
 
 UNIFORM = "uniform"
 """Name for drawing points of the space uniformly, without a model."""
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """A search given by names of its strategy, its selector and its cost model."""
-
-    strategy: str
-    selector: str = "epsilon_greedy"
-    model: str = "boosted"
-
-    @staticmethod
-    def parse(text: str, model: str = "boosted") -> Contestant:
-        """Parse ``STRATEGY[:SELECTOR]`` for *model*; raises UsageError if there are more parts."""
-        parts = text.split(":")
-        if not 1 <= len(parts) <= 2:
-            raise UsageError(f"{text!r} is not STRATEGY[:SELECTOR]")
-        return replace(Contestant(*parts), model=model)
-
-    @property
-    def name(self) -> str:
-        """The text that :meth:`parse` reads, plus the model's name unless it is the default."""
-        standard = Contestant(self.strategy)
-        name = self.strategy
-        name += "" if self.selector == standard.selector else f":{self.selector}"
-        return name if self.model == standard.model else f"{name}, {self.model}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +57,7 @@ def run(race: Race) -> list[float]:
     grid = source.grid
     strategy = STRATEGIES.factory(race.contestant.strategy)
     selector = SELECTORS.one(race.contestant.selector)
-    model = MODELS.one(race.contestant.model)
+    model = MODELS.one(race.contestant.cost_model)
     runner = _Counting(GridRunner(source))
     options = SearchOptions(strategy=strategy, selector=selector, seed=race.seed)
     goal_s = grid.best_s / max(FRACTIONS)
@@ -94,6 +70,22 @@ def run(race: Race) -> list[float]:
                 break
     trace = np.minimum.accumulate(runner.seconds) / grid.best_s
     return [float(value) for value in trace]
+
+
+def replayed(race: Race) -> dict[str, object]:
+    """The trials to each of :data:`FRACTIONS`, None if it was not reached, and where it improved.
+
+    ``cpu_s`` are the seconds that the search itself computed.
+    """
+    began = process_time()
+    trace = run(race)
+    improved = [n for n, value in enumerate(trace) if n == 0 or value < trace[n - 1]]
+    return {
+        "trials_to": {f"{fraction:g}": trials_to(trace, fraction) for fraction in FRACTIONS},
+        "trials": len(trace),
+        "cpu_s": process_time() - began,
+        "points": [(n + 1, trace[n]) for n in improved if np.isfinite(trace[n])],
+    }
 
 
 def trials_to(trace: Sequence[float], fraction: float) -> int | None:

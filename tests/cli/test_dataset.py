@@ -1,4 +1,4 @@
-"""A cost model trained on a database, given to other searches: through the command line."""
+"""Data for cost models, and models given to searches: through the command line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from ansorpy.api import dataset as recording
 from ansorpy.cli.main import main
 from ansorpy.cost.saved import SavedModel
 from ansorpy.evaluation.randomize import random_weights
 from ansorpy.measure.records.database import Database
 from ansorpy.target import Target
+from tests.datasets import formula_machines
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population")]
 
@@ -46,14 +48,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(_network(33, 70), folder / "b.onnx")
     db = ["--db", str(folder / "a.db"), "--threads", "1"]
     assert main(["tune", str(folder / "a.onnx"), "--trials", "26", *db]) == 0
-    assert main(["db", "model", "--db", str(folder / "a.db"), "-o", str(folder / "m.txt")]) == 0
+    assert main(["dataset", "train", str(folder / "a.db"), "-o", str(folder / "m.txt")]) == 0
     return folder
 
 
 def test_it_says_what_it_learnt_from_and_how_well_it_ranks(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["db", "model", "--db", str(folder / "a.db"), "-o", str(tmp_path / "m.txt")]
+    command = ["dataset", "train", str(folder / "a.db"), "-o", str(tmp_path / "m.txt")]
     assert main(command) == 0
     out = capsys.readouterr().out
     assert f"trained on 26 programs of 1 tasks for {Target.host().family}" in out
@@ -64,6 +66,39 @@ def test_it_says_what_it_learnt_from_and_how_well_it_ranks(
     assert (facts["programs"], facts["tasks"]) == (26, 1)
     assert facts["digest"] == SavedModel.read(folder / "m.txt").digest
     assert {row["model"] for row in facts["held_out"]} >= {"analytic", "loaded, then first 8"}
+
+
+def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    path = str(tmp_path / "d.npz")
+    record = ["dataset", "record", *(str(folder / name) for name in ("a.onnx", "b.onnx"))]
+    assert main([*record, "--programs", "8", "--threads", "1", "-o", path]) == 0
+    out = capsys.readouterr().out
+    assert f"{path}: 16 programs of 2 tasks" in out and "1 tasks, 8 programs; " in out
+    evaluate = ["dataset", "eval", path, "--split", "within_task", "--cost-model", "analytic"]
+    assert main(evaluate) == 0
+    assert "split within_task: means over the tasks held out" in capsys.readouterr().out
+    assert main([*evaluate, "--json", "-q"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["model"] for row in rows] == ["analytic", "analytic"] and "pairs" in rows[0]
+    assert main(["dataset", "train", path, "-o", str(tmp_path / "m.txt"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["programs"] == 16
+    train = ["dataset", "train", path, "--cost-model"]
+    for name, file, message in (
+        ("static_linear", "w.json", "too few to learn from"),
+        ("rf", "w.npz", "has nothing to save"),
+        ("tlp", "w.txt", "networks are saved as arrays"),
+        ("absent", "w.npz", 'unknown cost model "absent"'),
+    ):
+        assert main([*train, name, "-o", str(tmp_path / file)]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["dataset", "eval", path, "--split", "by_target"]) == 2
+    assert "split by_task" in capsys.readouterr().err
 
 
 def test_a_search_begins_with_it_and_is_replayed_without_the_file(
@@ -128,19 +163,20 @@ def test_nothing_to_learn_from_and_wrong_words(
 ) -> None:
     with Database(tmp_path / "empty.db"):
         pass
-    db, out = str(folder / "a.db"), str(tmp_path / "m.txt")
+    db, out, train = str(folder / "a.db"), str(tmp_path / "m.txt"), ["dataset", "train"]
     for command, code, message in (
-        (["db", "model", "--db", str(tmp_path / "empty.db"), "-o", out], 2, "has 0 trials for"),
-        (["db", "model", "--db", db, "-o", out, "--target", "sm_90"], 2, "name such a target"),
-        (["db", "model", "--db", db], 2, "needs a file"),
-        (["db", "model", "--db", db, "-o", str(tmp_path / "no" / "m")], 2, "cannot write"),
-        (["db", "tasks", "--db", db, "-o", out], 2, "is for a model or a repair"),
-        (["db", "tasks", "--db", db, "--target", "host"], 2, "is for a model"),
-        (
-            ["db", "model", "--db", str(tmp_path / "absent.db"), "-o", out],
-            6,
-            "there is no database",
-        ),
+        ([*train, str(tmp_path / "empty.db"), "-o", out], 2, "has 0 programs for"),
+        ([*train, db, "-o", out, "--target", "sm_90"], 2, "name such a target"),
+        ([*train, db], 2, "needs data and a file"),
+        ([*train, "-o", out], 2, "needs data and a file"),
+        ([*train, db, "-o", str(tmp_path / "no" / "m")], 2, "cannot write"),
+        ([*train, db, db, "-o", out], 2, "other files are named beside it"),
+        ([*train, str(tmp_path / "absent.db"), "-o", out], 6, "cannot read"),
+        ([*train, str(folder / "m.txt"), "-o", out], 6, "is not a dataset"),
+        (["db", "tasks", "--db", db, "-o", out], 2, "is for a repair"),
+        (["dataset", "eval"], 2, "an evaluation needs data"),
+        (["dataset", "record", "--random", "1"], 2, "a recording needs a file"),
+        (["dataset", "record", "-o", out], 2, "nothing to record"),
     ):
         assert main(command) == code
         assert message in capsys.readouterr().err

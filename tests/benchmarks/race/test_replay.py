@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.errors import UsageError
 from ansorpy.measure.recorded_grid import Grid, write_grid
+from benchmarks.race.contestant import Contestant
+from benchmarks.race.replay import Race, expected, replayed, run, trials_to
 from benchmarks.search.__main__ import main
-from benchmarks.search.race import Contestant, Race, expected, run, trials_to
-from benchmarks.search.report import Results
 from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 
@@ -28,15 +27,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "spaces"
 
 
-def test_contestants_are_named() -> None:
-    assert Contestant.parse("evolution") == Contestant("evolution")
-    assert Contestant.parse("random:top_k").name == "random:top_k"
-    assert Contestant.parse("evolution:epsilon_greedy").name == "evolution"
-    assert Contestant.parse("evolution:top_k", "analytic").name == "evolution:top_k, analytic"
-    with pytest.raises(UsageError, match=r"is not STRATEGY\[:SELECTOR\]"):
-        Contestant.parse("a:b:c")
-
-
 def test_trials_to_a_share_of_the_best() -> None:
     trace = [np.inf, 2.0, 1.05, 1.0]
     assert [trials_to(trace, share) for share in (0.4, 0.95, 0.99)] == [2, 3, 4]
@@ -44,10 +34,10 @@ def test_trials_to_a_share_of_the_best() -> None:
 
 
 def test_a_run_ends_with_the_goal(folder: Path) -> None:
-    trace = run(Race(folder / "small.npz", Contestant("evolution"), seed=0, round_size=4))
+    trace = run(Race(folder / "small.npz", Contestant.default(), seed=0, round_size=4))
     assert trace == sorted(trace, reverse=True)
     assert trials_to(trace, 0.99) is not None and trials_to(trace[:-4], 0.99) is None
-    short = run(Race(folder / "small.npz", Contestant("evolution"), seed=0, round_size=4, most=3))
+    short = run(Race(folder / "small.npz", Contestant.default(), seed=0, round_size=4, most=3))
     assert short == trace[:3] and len(short) == 3
 
 
@@ -67,18 +57,19 @@ def test_uniform_drawing_is_what_shuffling_gives(share: float) -> None:
     assert np.mean(np.array(needed) < found) <= share + 0.03
 
 
-def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    json = tmp_path / "out.json"
-    common = ["--folder", str(folder), "--jobs", "1"]
-    options = ["--seeds", "2", "--strategies", "evolution", "random:top_k", "--json", str(json)]
-    assert main([*common, *options]) == 0
-    text = capsys.readouterr().out
-    assert "trials to 95% of the best" in text and "geometric means over the spaces" in text
-    results = Results.model_validate_json(json.read_text())
-    names = {s.contestant for s in results.summaries}
-    assert names == {"uniform", "evolution", "random:top_k"}
-    assert len(results.traces["small"]["evolution"]) == 2
-    assert main([*common, "--list"]) == 0
+def test_an_outcome_keeps_where_the_best_improved(folder: Path) -> None:
+    race = Race(folder / "small.npz", Contestant.default(), seed=1, round_size=4)
+    trace, found = run(race), replayed(race)
+    assert found["trials"] == len(trace)
+    assert found["trials_to"] == {"0.95": trials_to(trace, 0.95), "0.99": trials_to(trace, 0.99)}
+    points = found["points"]
+    assert isinstance(points, list)
+    assert all(trace[n - 1] == value for n, value in points)
+    assert [value for _, value in points] == sorted({v for v in trace if np.isfinite(v)})[::-1]
+
+
+def test_spaces_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--folder", str(folder)]) == 0
     assert "matmul_40_36_60" in capsys.readouterr().out
-    assert main([*common, "--spaces", "none"]) == 2
+    assert main(["--folder", str(folder), "none"]) == 2
     assert "no space is called 'none'" in capsys.readouterr().err
