@@ -27,6 +27,7 @@ __all__ = [
     "Rebuilding",
     "Scored",
     "SketchSource",
+    "merged",
     "roulette",
     "sample_valid",
     "score",
@@ -212,6 +213,16 @@ def top(
             if kept == n:
                 break
     return sorted(shortlist.values(), key=lambda c: -c.score)[:n]
+
+
+def merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
+    """The *n* best distinct rows of *sketch*, best first."""
+    same = [g for g in groups if g.sketch.key == sketch.key]
+    table = np.concatenate([g.table for g in same])
+    scores = np.concatenate([g.scores for g in same])
+    _, first = np.unique(table, axis=0, return_index=True)
+    best = first[np.argsort(-scores[first], kind="stable")][:n]
+    return Scored(sketch, table[best], scores[best])
 
 
 def roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:

@@ -18,7 +18,7 @@ from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategies.bayes_opt import ACQUISITIONS, BayesOpt, Portfolio, encoded
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategy import Strategy
-from tests.search.test_strategies import context, ok
+from tests.search.asking import context, ok
 
 SMALL = partial(BayesOpt, initial=12, sketches=2, candidates=600, designs=50)
 

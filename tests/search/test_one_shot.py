@@ -17,9 +17,9 @@ from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategies.one_shot import OneShot
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
+from tests.search.asking import context
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul, sampler
-from tests.search.test_strategies import context
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ansorpy.search.strategies.evolution import crossover
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.grids import grid_of
+from tests.search.small import small_strategy
 from tests.search.tasks import dense_relu, matmul
 
 
@@ -83,7 +84,7 @@ def test_the_default_schedule_is_answered_other_programs_are_not_recorded() -> N
 def test_every_strategy_searches_a_grid_to_its_end(strategy: str) -> None:
     grid = grid_of(dense_relu(24, 36, 48), points=40)
     source = GridSource(grid)
-    options = SearchOptions(strategy=STRATEGIES.factory(strategy), seed=1)
+    options = SearchOptions(strategy=small_strategy(strategy), seed=1)
     database = Database()
     trials = MeasuredTrials(GridRunner(source), database)
     search = TaskSearch(grid.task, source, BoostedTrees(), trials, options)

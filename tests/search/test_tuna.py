@@ -6,7 +6,7 @@ import numpy as np
 
 from ansorpy.search.population import sample_valid
 from ansorpy.search.strategies.tuna import Tuna, decoded, positions
-from tests.search.test_strategies import context
+from tests.search.asking import context
 
 
 def test_a_program_is_the_nearest_to_its_own_point() -> None:

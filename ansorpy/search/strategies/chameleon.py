@@ -21,8 +21,8 @@ class Chameleon(PolicyWalk):
     """Walks with a step of every decision at once; its policy (PPO) seeks high scores.
 
     In each step, every decision goes to the previous or next row of its domain, or stays.  The
-    reward is the model's score of the place reached.  Chains go on in the next round where they
-    stood.
+    reward is the model's score of the place reached.  In the next round, some chains go on where
+    they stood, and the others start at random.
 
     Paper: Chameleon, ICLR 2020, arXiv 2001.08743 §3.1.  Source: its public code (hyper-parameters
     of the policy; 128 chains of up to 500 steps; an episode ends when 75 % of the knobs stay).
@@ -30,9 +30,13 @@ class Chameleon(PolicyWalk):
     depend on the model's unit; a place that breaks a constraint is worth as much as their mean.
     Gradient steps use 256 rows instead of 32, as many more rows are visited at once.  Which of the
     best places are measured is left to the selector, as Chameleon's adaptive sampling is one.
+
+    Args:
+        kept: Share of the chains that go on; the paper keeps all or draws all again.
     """
 
     settled: float | None = 0.75
+    kept: float = 0.5
 
     def actions(self, space: Space) -> Actions:
         return per_knob(space)
@@ -43,5 +47,5 @@ class Chameleon(PolicyWalk):
         return np.where(valid, (after - first.mean()) / unit, 0.0)
 
     def _starts(self, walk: Walk, n: int, context: Context) -> Table:
-        kept = walk.sketch.space.decode(walk.numbers)[:n]
+        kept = walk.sketch.space.decode(walk.numbers)[: int(self.kept * n)]
         return np.concatenate([kept, sample_valid(walk.sketch, n - len(kept), context.rng)])

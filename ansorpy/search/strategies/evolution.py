@@ -19,6 +19,7 @@ from ansorpy.search.population import (
     Candidate,
     Pool,
     Scored,
+    merged,
     roulette,
     sample_valid,
     score,
@@ -88,7 +89,7 @@ class Evolution:
             groups = self._next(groups, context)
             found += groups
             kept = max(2 * n, self.considered)
-            found = [_merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
+            found = [merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
         self._shares = self._pairs.shares(_best_scores(found))
         offers = {
             pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
@@ -279,16 +280,6 @@ def _reaching(
 
 def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:
     return list({g.sketch.key: g.sketch for g in groups}.values())
-
-
-def _merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
-    """The *n* best distinct rows of *sketch*, best first."""
-    same = [g for g in groups if g.sketch.key == sketch.key]
-    table = np.concatenate([g.table for g in same])
-    scores = np.concatenate([g.scores for g in same])
-    _, first = np.unique(table, axis=0, return_index=True)
-    best = first[np.argsort(-scores[first], kind="stable")][:n]
-    return Scored(sketch, table[best], scores[best])
 
 
 def _random(groups: Sequence[Scored], n: int, context: Context) -> list[Candidate]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.search.population import Candidate, Pool, sample_valid, score_all, top
@@ -70,13 +71,16 @@ class FlexTensor:
     )
     _untrained: int = field(default=0, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        demand_torch(f'the policy of the strategy "{type(self).__name__}"')
+
     def ask(self, context: Context, n: int) -> Pool:
-        self._learn(context)
         sampled = self._sampled(context)
-        if self._trials < self.warm_up or not self._memory:
-            return Pool(tuple(sampled[: 2 * n]), tuple(sampled))
-        stepped = self._stepped(context, n)
-        offered = {c.key: c for c in (*stepped, *sampled[: max(n - len(stepped), 0)])}
+        with on_threads(1, int(context.rng.integers(1 << 31))):
+            self._learn(context)
+            ready = self._trials >= self.warm_up and self._memory
+            stepped = self._stepped(context, n) if ready else []
+        offered = {c.key: c for c in (*stepped, *sampled[: max(2 * n - len(stepped), 0)])}
         return Pool(tuple(offered.values()), tuple(sampled))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
@@ -119,11 +123,11 @@ class FlexTensor:
 
     def _children(self, parent: Candidate, context: Context) -> Iterator[tuple[_Step, Candidate]]:
         """Valid programs one step from *parent*, at most one for each decision."""
-        sketch = parent.sketch
-        actions, learner = self._learner(sketch, context)
-        space, heads = sketch.space, len(actions.heads)
-        if not heads:
+        sketch, space = parent.sketch, parent.sketch.space
+        if all(len(decision.domain.rows) == 1 for decision in space.decisions):
             return
+        actions, learner = self._learner(sketch)
+        heads = len(actions.heads)
         numbers = space.encode(parent.row[None])
         [legal] = actions.legal(numbers)
         [values] = learner.values(standing(space, numbers))
@@ -138,11 +142,11 @@ class FlexTensor:
             step = _Step(parent, int(head), int(choices[head]))
             yield step, Candidate(sketch, table[head], 0.0)
 
-    def _learner(self, sketch: PlacedSketch, context: Context) -> tuple[Actions, QLearner]:
+    def _learner(self, sketch: PlacedSketch) -> tuple[Actions, QLearner]:
         if sketch.key not in self._learners:
             actions = directions(sketch.space)
             heads, choices = actions.heads.shape
-            learner = QLearner(len(sketch.columns), heads, choices, self.learner, context.rng)
+            learner = QLearner(len(sketch.columns), heads, choices, self.learner)
             self._learners[sketch.key] = actions, learner
         return self._learners[sketch.key]
 

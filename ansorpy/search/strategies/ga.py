@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ansorpy.measure.result import MeasureResult
+from ansorpy.rules.placed_sketch import PlacedSketch
+from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, sample_valid
 from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
@@ -19,52 +21,50 @@ _UNRANKED = 1.0
 
 @dataclass
 class Genetic:
-    """Breeds generations of programs by their measured speed; the model is not consulted.
+    """Breeds programs from the fastest measured ones; the model is not consulted.
 
-    A decision is a gene, and so is the placed sketch.  The first generation is random.  Parents are
-    drawn in proportion to their speed from the last generation and the ``elite`` fastest of all.  A
-    child takes its placed sketch and the first decisions from one parent, up to a random one, and
-    the others from the other parent.  Each gene may then be drawn again.  A generation is bred when
-    the one before it has been measured.
+    The first programs are random.  Later, the parents are the ``population`` fastest programs so
+    far.  Each of a child's two parents is the fastest of ``tournament`` drawn ones.  A child has
+    the placed sketch of the first, or one with a stage computed elsewhere.  It is crossed with
+    probability ``crossover``, and then has each decision from either parent; decisions that it
+    shares with no parent are drawn.  At last it is mutated once.
 
-    Source: AutoTVM's GATuner (population 100, 3 elite, mutation 0.1).  Woodpecker-DL, arXiv
-    2008.04567, searches by such an algorithm too, whose details are not public.  Differs: a
-    population of 32, as most runs measure a few hundred programs; a placed sketch mutates to one
-    with a stage computed elsewhere; genes that parents of different placed sketches do not share
-    are drawn.
+    Source: AutoTVM's GATuner (measured speed is the fitness, and nothing is measured twice).
+    Woodpecker-DL, arXiv 2008.04567, searches by such an algorithm too, whose details are not
+    public: tournaments and uniform crossover are our choice.  Differs: children are bred round by
+    round from the fastest programs so far, not from a last generation of a hundred, as most runs
+    measure a few hundred programs in all.  Mutations are those of the rules, as in evolution:
+    drawing a decision again mostly breaks a constraint.
 
     Args:
-        population: Programs in a generation.
-        elite: Number of fastest programs that stay parents.
-        mutation: Probability that a gene is drawn again.
-        sketches: Placed sketches of the first generation.
+        first: Number of random programs measured before any are bred.
+        sketches: Placed sketches that these come from.
         tries: Children bred for each one wanted, as some are invalid or known.
+        moving: Probability that a stage is computed elsewhere.
     """
 
-    population: int = 32
-    elite: int = 3
-    mutation: float = 0.1
+    population: int = 8
+    tournament: int = 3
+    crossover: float = 0.7
+    first: int = 16
     sketches: int = 16
-    tries: int = 4
-    _generation: list[Candidate] = field(default_factory=list, init=False, repr=False)
-    """Programs measured since the last generation was bred; a score is a measured speed here."""
-    _elite: list[Candidate] = field(default_factory=list, init=False, repr=False)
-    _children: list[Candidate] = field(default_factory=list, init=False, repr=False)
+    tries: int = 8
+    moving: float = 0.1
+    _parents: list[Candidate] = field(default_factory=list, init=False, repr=False)
+    """The fastest programs, fastest first; a score is a measured speed here."""
+    _trials: int = field(default=0, init=False, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        left = [c for c in self._children if c.key not in context.measured]
-        if len(left) < n:
-            parents = different([*self._generation, *self._elite])
-            self._generation = []
-            bred = self._bred(parents, context)
-            left = different([*left, *bred, *self._random(context, self.population - len(bred))])
-        self._children = left
-        return Pool(tuple(left))
+        ready = self._trials >= self.first and self._parents
+        bred = self._bred(context, n) if ready else []
+        fresh = self._random(context, 2 * n)
+        return Pool(tuple(different([*bred, *fresh[: 2 * n - len(bred)]])), tuple(fresh))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        self._trials += len(found)
         ran = [replace(c, score=1 / result.median_s) for c, result in found if result.ok]
-        self._generation += ran
-        self._elite = sorted([*self._elite, *ran], key=lambda c: -c.score)[: self.elite]
+        fastest = sorted([*self._parents, *ran], key=lambda c: -c.score)
+        self._parents = fastest[: self.population]
 
     def _random(self, context: Context, n: int) -> list[Candidate]:
         """At most *n* random programs that have not been measured."""
@@ -79,38 +79,31 @@ class Genetic:
         shuffled = [made[at] for at in context.rng.permutation(len(made))]
         return different(c for c in shuffled if c.key not in context.measured)[:n]
 
-    def _bred(self, parents: Sequence[Candidate], context: Context) -> list[Candidate]:
-        """At most ``population`` children of *parents* that have not been measured."""
+    def _bred(self, context: Context, n: int) -> list[Candidate]:
+        """At most *n* children that have not been measured."""
+        rng = context.rng
+        drawn = rng.integers(len(self._parents), size=(2, self.tries * n, self.tournament))
+        ones, others = drawn.min(axis=2)
         found: list[Candidate] = []
-        speeds = np.array([parent.score for parent in parents])
-        for _ in range(self.tries if parents else 0):
-            drawn = context.rng.choice(
-                len(parents), size=(self.population, 2), p=speeds / speeds.sum()
-            )
-            for one, other in drawn:
-                child = self._child(parents[one], parents[other], context.rng)
-                if child.key not in context.measured and child.sketch.valid(child.row[None])[0]:
-                    found.append(child)
-            found = different(found)
-            if len(found) >= self.population:
-                break
-        return found[: self.population]
+        for one in np.unique(ones):
+            parents = [self._parents[at] for at in others[ones == one]]
+            sketch, table = self._children(self._parents[one], parents, rng)
+            table = table[sketch.valid(table)]
+            found += [Candidate(sketch, row, _UNRANKED) for row in table]
+        shuffled = different(found[at] for at in rng.permutation(len(found)))
+        return [c for c in shuffled if c.key not in context.measured][:n]
 
-    def _child(self, one: Candidate, other: Candidate, rng: np.random.Generator) -> Candidate:
-        """A program with genes of both; it may break a constraint."""
-        sketch, table = one.sketch, one.row[None]
-        if rng.random() < self.mutation:
-            moved = sketch.neighbour(rng)
-            if moved is not None:
-                sketch, table = moved, moved.adopt(sketch, table, rng)
-        space = sketch.space
-        genes, others = (
-            space.encode(table)[0],
-            space.encode(sketch.adopt(other.sketch, other.row[None], rng))[0],
-        )
-        number = np.arange(len(genes))
-        genes = np.where(number < rng.integers(len(genes) + 1), genes, others)
-        sizes = np.array([len(d.domain.rows) for d in space.decisions], dtype=np.int64)
-        mutated = rng.random(len(genes)) < self.mutation
-        genes = np.where(mutated, rng.integers(np.maximum(sizes, 1)), genes)
-        return Candidate(sketch, space.decode(genes[None])[0], _UNRANKED)
+    def _children(
+        self, one: Candidate, others: Sequence[Candidate], rng: np.random.Generator
+    ) -> tuple[PlacedSketch, Table]:
+        """A child of *one* with each of *others*; some may break a constraint."""
+        sketch, table = one.sketch, np.tile(one.row, (len(others), 1))
+        moved = sketch.neighbour(rng) if rng.random() < self.moving else None
+        if moved is not None:
+            sketch, table = moved, moved.adopt(sketch, table, rng)
+        partners = np.concatenate([sketch.adopt(o.sketch, o.row[None], rng) for o in others])
+        crossed = rng.random(len(others)) < self.crossover
+        for at in sketch.space.slices.values():
+            taken = np.flatnonzero(crossed & (rng.random(len(others)) < 0.5))
+            table[taken, at] = partners[taken, at]
+        return sketch, sketch.mutate(table, rng)

@@ -80,6 +80,7 @@ class Harl(PolicyWalk):
         return pool
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        super().tell(found)
         best: dict[Pair, float] = {}
         for candidate, result in found:
             seconds = result.median_s if result.ok else float("inf")
@@ -100,17 +101,19 @@ class Harl(PolicyWalk):
         while True:
             trails, visited = self._steps(walks, context)
             found += visited
-            gained = [
+            gains = [
                 walk.policy.advantages(trail).sum(axis=0)
                 for walk, trail in zip(walks, trails, strict=True)
             ]
             for walk, trail in zip(walks, trails, strict=True):
-                walk.policy.learn(trail, context.rng)
-            tracks = sum(map(len, gained))
-            if tracks <= self.least:
+                walk.policy.learn(trail)
+            tracks = np.concatenate(gains) if gains else np.zeros(0)
+            left = max(int((1 - self.dropped) * len(tracks)), self.least)
+            if left >= len(tracks):
                 return found
-            left = max(tracks - int(self.dropped * tracks), self.least)
-            bar = np.sort(np.concatenate(gained))[-left]
-            for walk, gain in zip(walks, gained, strict=True):
-                walk.keep(gain >= bar)
+            kept = np.zeros(len(tracks), dtype=np.bool_)
+            kept[np.argsort(-tracks, kind="stable")[:left]] = True
+            ends = np.cumsum([len(gain) for gain in gains])[:-1]
+            for walk, mask in zip(walks, np.split(kept, ends), strict=True):
+                walk.keep(mask)
             walks = [walk for walk in walks if len(walk.numbers)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.schedule.space import Table
 from ansorpy.search.walks.actions import Masks
-from ansorpy.search.walks.networks import Adam, Perceptrons
+from ansorpy.search.walks.networks import perceptrons
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Ppo", "PpoOptions", "Trail"]
 
@@ -76,28 +79,41 @@ class Ppo:
         heads, choices: Number of heads, and of choices that the widest of them has.
     """
 
-    def __init__(
-        self, inputs: int, heads: int, choices: int, options: PpoOptions, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, inputs: int, heads: int, choices: int, options: PpoOptions) -> None:
+        from torch import nn, optim
+
         self.options = options
         width = options.trunk[-1]
-        self._trunk = Perceptrons((inputs, *options.trunk), 1, rng)
-        self._heads = Perceptrons((width, *options.head, choices), heads, rng)
-        self._critic = Perceptrons((inputs, *options.critic, 1), 1, rng)
-        self._actor_step = Adam(options.actor_rate)
-        self._critic_step = Adam(options.critic_rate)
+        self._actor = nn.Sequential(
+            perceptrons((inputs, *options.trunk), 1, nn.Tanh), nn.Flatten(1), nn.Tanh(),
+            perceptrons((width, *options.head, choices), heads, nn.Tanh),
+        )  # fmt: skip
+        self._critic = perceptrons((inputs, *options.critic, 1), 1, nn.Tanh)
+        self._optimiser = optim.Adam(
+            [
+                {"params": self._actor.parameters(), "lr": options.actor_rate},
+                {"params": self._critic.parameters(), "lr": options.critic_rate},
+            ],
+            eps=1e-5,
+        )
 
-    def act(self, states: Floats, legal: Masks, rng: np.random.Generator) -> tuple[Table, Floats]:
+    def act(self, states: Floats, legal: Masks) -> tuple[Table, Floats]:
         """``choices[row, head]``, drawn by the policy, and the logarithm of their probability."""
-        logs = self._logs(states, legal)[-1]
-        below = np.exp(logs).cumsum(axis=2)
-        drawn = rng.random((*logs.shape[:2], 1)) * below[:, :, -1:]
-        choices = (below > drawn).argmax(axis=2)
-        return choices, _chosen(logs, choices)
+        import torch
+
+        with torch.no_grad():
+            logs = self._logs(_tensor(states), torch.from_numpy(legal))
+            drawn = torch.multinomial(logs.exp().flatten(0, 1), 1)
+            choices = drawn.reshape(logs.shape[:2])
+            return choices.numpy(), _chosen(logs, choices).double().numpy()
 
     def values(self, states: Floats) -> Floats:
         """What the critic expects of each state: its discounted rewards."""
-        return self._critic(states)[0, :, 0]
+        import torch
+
+        with torch.no_grad():
+            values: Floats = self._critic(_tensor(states)).flatten().double().numpy()
+        return values
 
     def advantages(self, trail: Trail) -> Floats:
         """``[step, chain]``: how much better each step did than the critic expected."""
@@ -112,62 +128,57 @@ class Ppo:
             found[step] = after
         return found
 
-    def learn(self, trail: Trail, rng: np.random.Generator) -> None:
+    def learn(self, trail: Trail) -> None:
         """Make what did better than expected more likely, and expect what came."""
+        import torch
+
         advantages = self.advantages(trail)
-        states = trail.states[:-1].reshape(-1, trail.states.shape[-1])
-        returns = advantages.ravel() + self.values(states)
         weights = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        legal = trail.legal.reshape(-1, *trail.legal.shape[2:])
-        choices = trail.choices.reshape(-1, trail.choices.shape[2])
+        flat = trail.states[:-1].reshape(-1, trail.states.shape[-1])
+        rows = [
+            _tensor(flat),
+            torch.from_numpy(trail.legal).flatten(0, 1),
+            torch.from_numpy(trail.choices).flatten(0, 1),
+            _tensor(trail.logs.ravel()),
+            _tensor(weights.ravel()),
+            _tensor(advantages.ravel() + self.values(flat)),
+        ]
         for _ in range(self.options.epochs):
-            order = rng.permutation(len(states))
-            for first in range(0, len(order), self.options.batch):
-                at = order[first : first + self.options.batch]
-                self._improve(
-                    states[at], legal[at], choices[at], trail.logs.ravel()[at], weights.ravel()[at]
-                )
-                self._fit(states[at], returns[at])
+            for at in torch.randperm(len(flat)).split(self.options.batch):
+                self._optimiser.zero_grad()
+                self._loss(*(row[at] for row in rows)).backward()
+                self._optimiser.step()
 
-    def _logs(self, states: Floats, legal: Masks) -> tuple[list[Floats], list[Floats], Floats]:
-        """The layers of trunk and heads, and ``logs[row, head, choice]`` of the probabilities."""
-        trunk = self._trunk.layers(states)
-        heads = self._heads.layers(np.tanh(trunk[-1][0]))
-        scores = heads[-1].swapaxes(0, 1) / self.options.temperature
-        scores = np.where(legal, scores, -np.inf)
-        scores = scores - scores.max(axis=2, keepdims=True)
-        total = np.exp(scores).sum(axis=2, keepdims=True)
-        return trunk, heads, np.where(legal, scores, -np.inf) - np.log(total)
+    def _logs(self, states: Tensor, legal: Tensor) -> Tensor:
+        """``[row, head, choice]``: the logarithms of the probabilities, -inf if not legal."""
+        scores = self._actor(states) / self.options.temperature
+        return scores.masked_fill(~legal, -float("inf")).log_softmax(2)
 
-    def _improve(
-        self, states: Floats, legal: Masks, choices: Table, before: Floats, weights: Floats
-    ) -> None:
-        """One step of the actor; *before* are the logarithms with which the choices were made."""
-        options = self.options
-        trunk, heads, logs = self._logs(states, legal)
-        chances = np.exp(logs)
-        ratio = np.exp(np.clip(_chosen(logs, choices) - before, -20, 20))
-        beyond = np.where(weights > 0, ratio > 1 + options.clip, ratio < 1 - options.clip)
-        pull = np.where(beyond, 0.0, weights * ratio)[:, None, None]
-        taken = np.arange(logs.shape[2]) == choices[:, :, None]
-        finite = np.where(legal, logs, 0.0)
-        spread = -(chances * finite).sum(axis=2, keepdims=True)
-        slope = -pull * (taken - chances)
-        slope += options.entropy * chances * (finite + spread) / logs.shape[1]
-        slope = np.where(legal, slope, 0.0) / (options.temperature * len(states))
-        top, inputs = self._heads.gradients(heads, slope.swapaxes(0, 1))
-        hidden = np.tanh(trunk[-1])
-        below, _ = self._trunk.gradients(trunk, inputs.sum(axis=0) * (1 - hidden**2))
-        self._actor_step.step([*self._trunk.weights, *self._heads.weights], [*below, *top])
-
-    def _fit(self, states: Floats, returns: Floats) -> None:
-        """One step of the critic towards *returns*."""
-        layers = self._critic.layers(states)
-        slope = (layers[-1] - returns[None, :, None]) / len(states)
-        self._critic_step.step(self._critic.weights, self._critic.gradients(layers, slope)[0])
+    def _loss(
+        self,
+        states: Tensor,
+        legal: Tensor,
+        choices: Tensor,
+        before: Tensor,
+        weights: Tensor,
+        returns: Tensor,
+    ) -> Tensor:
+        """The loss of actor and critic; *before* are the logarithms when the choices were made."""
+        logs = self._logs(states, legal)
+        ratio = (_chosen(logs, choices) - before).clamp(-20, 20).exp()
+        clipped = ratio.clamp(1 - self.options.clip, 1 + self.options.clip)
+        gain = (ratio * weights).minimum(clipped * weights).mean()
+        entropy = -(logs.exp() * logs.masked_fill(~legal, 0.0)).sum(2).mean()
+        error = (self._critic(states).flatten() - returns).square().mean()
+        return error - gain - self.options.entropy * entropy
 
 
-def _chosen(logs: Floats, choices: npt.NDArray[np.int64]) -> Floats:
+def _tensor(numbers: Floats) -> Tensor:
+    import torch
+
+    return torch.from_numpy(numbers).float()
+
+
+def _chosen(logs: Tensor, choices: Tensor) -> Tensor:
     """The logarithm of the probability of all heads' choices together, for each row."""
-    taken: Floats = np.take_along_axis(logs, choices[:, :, None], axis=2)[:, :, 0].sum(axis=1)
-    return taken
+    return logs.gather(2, choices[:, :, None])[:, :, 0].sum(1)

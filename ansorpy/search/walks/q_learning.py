@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.schedule.space import Table
 from ansorpy.search.walks.actions import Masks
-from ansorpy.search.walks.networks import Adadelta, Perceptrons
+from ansorpy.search.walks.networks import perceptrons
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["QLearner", "QOptions", "Transition"]
 
@@ -47,7 +50,6 @@ class Transition:
     legal: Masks
 
 
-@dataclass
 class QLearner:
     """Networks side by side, one for each head, that estimate what each of its choices is worth.
 
@@ -58,23 +60,22 @@ class QLearner:
         heads, choices: Number of heads, and of choices that the widest of them has.
     """
 
-    inputs: int
-    heads: int
-    choices: int
-    options: QOptions
-    rng: np.random.Generator
-    _memory: deque[Transition] = field(init=False, repr=False)
+    def __init__(self, inputs: int, heads: int, choices: int, options: QOptions) -> None:
+        from torch import nn, optim
 
-    def __post_init__(self) -> None:
-        sizes = (self.inputs, *self.options.hidden, self.choices)
-        self._net = Perceptrons(sizes, self.heads, self.rng, rectified=True)
+        self.options = options
+        self._net = perceptrons((inputs, *options.hidden, choices), heads, nn.ReLU)
         self._target = deepcopy(self._net)
-        self._step = Adadelta(self.options.rate)
-        self._memory = deque(maxlen=self.options.remembered)
+        self._optimiser = optim.Adadelta(self._net.parameters(), lr=options.rate)
+        self._memory: deque[Transition] = deque(maxlen=options.remembered)
 
     def values(self, states: Floats) -> Floats:
         """``values[row, head, choice]``."""
-        return self._net(states).swapaxes(0, 1)
+        import torch
+
+        with torch.no_grad():
+            values: Floats = self._net(torch.from_numpy(states).float()).double().numpy()
+        return values
 
     def remember(self, transition: Transition) -> None:
         """Learn from *transition* from now on."""
@@ -82,38 +83,36 @@ class QLearner:
 
     def learn(self) -> list[float]:
         """Fit the networks to what is remembered; the mean squared error of each epoch."""
+        import torch
+
         memory, options = list(self._memory), self.options
         if not memory:
             return []
-        states = np.array([t.state for t in memory])
-        heads = np.array([t.head for t in memory])
-        choices = np.array([t.choice for t in memory])
-        goals = self._goals(memory, heads)
-        errors = []
+        states = torch.from_numpy(np.array([t.state for t in memory])).float()
+        heads = torch.tensor([t.head for t in memory])
+        choices = torch.tensor([t.choice for t in memory])
+        goals, errors = self._goals(memory, heads), []
         for _ in range(options.epochs):
-            order = self.rng.permutation(len(memory))
-            squares = [
-                self._fit(states[at], heads[at], choices[at], goals[at])
-                for at in np.split(order, range(options.batch, len(order), options.batch))
-            ]
-            errors.append(float(np.concatenate(squares).mean()))
-        self._target = deepcopy(self._net)
+            total = 0.0
+            for at in torch.randperm(len(memory)).split(options.batch):
+                self._optimiser.zero_grad()
+                worth = self._net(states[at])[torch.arange(len(at)), heads[at], choices[at]]
+                squares = (worth - goals[at]).square()
+                squares.mean().backward()
+                self._optimiser.step()
+                total += float(squares.detach().sum())
+            errors.append(total / len(memory))
+        self._target.load_state_dict(self._net.state_dict())
         return errors
 
-    def _goals(self, memory: list[Transition], heads: Table) -> Floats:
+    def _goals(self, memory: list[Transition], heads: Tensor) -> Tensor:
         """The reward of each transition, and what the best move after it is worth."""
-        later = self._target(np.array([t.after for t in memory]))[heads, np.arange(len(memory))]
-        legal = np.array([t.legal for t in memory])
-        best = np.where(legal, later, -np.inf).max(axis=1)
-        rewards = np.array([t.reward for t in memory])
-        return rewards + self.options.discount * np.where(legal.any(axis=1), best, 0.0)
+        import torch
 
-    def _fit(self, states: Floats, heads: Table, choices: Table, goals: Floats) -> Floats:
-        """One gradient step; the squared errors before it."""
-        layers = self._net.layers(states)
-        rows = np.arange(len(states))
-        errors = layers[-1][heads, rows, choices] - goals
-        slope = np.zeros_like(layers[-1])
-        slope[heads, rows, choices] = 2 * errors / len(states)
-        self._step.step(self._net.weights, self._net.gradients(layers, slope)[0])
-        return errors**2
+        after = torch.from_numpy(np.array([t.after for t in memory])).float()
+        legal = torch.from_numpy(np.array([t.legal for t in memory]))
+        rewards = torch.tensor([t.reward for t in memory])
+        with torch.no_grad():
+            later = self._target(after)[torch.arange(len(memory)), heads]
+        best = later.masked_fill(~legal, -float("inf")).amax(1)
+        return rewards + self.options.discount * best.masked_fill(~legal.any(1), 0.0)

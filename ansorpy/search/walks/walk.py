@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.space import Space, Table
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
+from ansorpy.search.population import Candidate, Pool, Scored, merged, sample_valid, score_all
 from ansorpy.search.strategy import Context
+from ansorpy.search.variety import varied
 from ansorpy.search.walks.actions import Actions, Masks, standing
 from ansorpy.search.walks.ppo import Ppo, PpoOptions, Trail
 
@@ -70,7 +72,9 @@ class PolicyWalk(ABC):
 
     Differs from the papers in all of these: a task has many spaces, one for each placed sketch,
     each with a policy of its own.  All chains of a sketch take a step together as one table, so
-    there are more chains and fewer steps.  A policy sees the logarithm of each column.
+    there are more chains and fewer steps.  A policy sees the logarithm of each column.  Offers are
+    chosen for variety as those of evolution are (:func:`~ansorpy.search.variety.varied`), as the
+    papers' models are not those that are used here; a ``doubt`` of 0 leaves the scores' order.
 
     Args:
         sketches: Placed sketches per round; the next round replaces ``renewed`` of them.
@@ -79,6 +83,8 @@ class PolicyWalk(ABC):
         settled: A chain in which at least this share of the heads stay has arrived, and starts
             again at one of the round's starting points; None if none ever arrives.
         policy: Hyper-parameters of the policies.
+        considered: Rows of each placed sketch that may be offered.
+        doubt: Expected error of a score's logarithm where nothing similar has been measured.
     """
 
     sketches: int = 4
@@ -87,7 +93,13 @@ class PolicyWalk(ABC):
     steps: int = 20
     settled: float | None = None
     policy: PpoOptions = field(default_factory=PpoOptions)
+    considered: int = 256
+    doubt: float = 0.5
     _walks: dict[str, Walk] = field(default_factory=dict, init=False, repr=False)
+    _tried: list[Candidate] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        demand_torch(f'the policy of the strategy "{type(self).__name__}"')
 
     @abstractmethod
     def actions(self, space: Space) -> Actions:
@@ -103,29 +115,35 @@ class PolicyWalk(ABC):
     def ask(self, context: Context, n: int) -> Pool:
         return self._round(context, n, None)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:  # noqa: B027
-        """Do nothing: results affect the walk only through the model."""
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        self._tried += [candidate for candidate, _ in found]
 
     def _round(self, context: Context, n: int, pairs: Collection[Pair] | None) -> Pool:
         """A round on placed sketches of *pairs*, of all by default."""
-        walks = self._begun(context, pairs)
-        started = [walk.starts for walk in walks]
-        visited = [*started, *self._walk(walks, context)]
+        with on_threads(1, int(context.rng.integers(1 << 31))):
+            started, walks = self._begun(context, pairs)
+            visited = [*started, *self._walk(walks, context)]
         self._drop(walks, visited)
+        kept = [
+            merged(visited, g.sketch, self.considered + context.measured_of[g.sketch.key])
+            for g in started
+        ]
+        best = varied(kept, 2 * n, self._tried, context.measured, self.doubt)
         everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
         order = context.rng.permutation(len(everyone))[: 2 * n]
-        best = top(visited, 2 * n, context.measured)
         return Pool(tuple(best), tuple(everyone[i] for i in order))
 
     def _walk(self, walks: Sequence[Walk], context: Context) -> list[Scored]:
         """Take ``steps`` steps and learn from them; return what was visited."""
         trails, visited = self._steps(walks, context)
         for walk, trail in zip(walks, trails, strict=True):
-            walk.policy.learn(trail, context.rng)
+            walk.policy.learn(trail)
         return visited
 
-    def _begun(self, context: Context, pairs: Collection[Pair] | None) -> list[Walk]:
-        """Those of the last rounds and new ones, with chains at their starting points."""
+    def _begun(
+        self, context: Context, pairs: Collection[Pair] | None
+    ) -> tuple[list[Scored], list[Walk]]:
+        """The starting points, and the walks that begin there, kept ones and new ones."""
         kept = [w for w in self._walks.values() if pairs is None or w.sketch.pair in pairs]
         shares = None if pairs is None else {pair: 1 / len(pairs) for pair in pairs}
         drawn = context.source.draw(max(self.sketches - len(kept), 0), context.rng, shares)
@@ -133,42 +151,47 @@ class PolicyWalk(ABC):
         each = -(-self.chains // max(len(kept) + len(new), 1))
         tables = [(walk.sketch, self._starts(walk, each, context)) for walk in kept]
         tables += [(sketch, sample_valid(sketch, each, context.rng)) for sketch in new]
-        scored = score_all(context.task, context.model, [(s, t) for s, t in tables if len(t)])
-        for group in scored:
-            if group.sketch.key not in self._walks:
-                self._walks[group.sketch.key] = self._made(group, context)
-            self._walks[group.sketch.key].begin(group)
-        return [self._walks[group.sketch.key] for group in scored]
+        starts = score_all(context.task, context.model, [(s, t) for s, t in tables if len(t)])
+        walks = [self._begin(group) for group in starts]
+        return starts, [walk for walk in walks if walk is not None]
+
+    def _begin(self, starts: Scored) -> Walk | None:
+        """The walk of the sketch of *starts*, a new one if need be; None if there is no choice."""
+        sketch, space = starts.sketch, starts.sketch.space
+        if sketch.key not in self._walks:
+            actions = self.actions(space)
+            heads, choices = actions.heads.shape
+            if not heads:
+                return None
+            policy = Ppo(len(space.columns), heads, choices, self.policy)
+            numbers = space.encode(starts.table)
+            self._walks[sketch.key] = Walk(sketch, actions, policy, starts, numbers, starts.scores)
+        walk = self._walks[sketch.key]
+        walk.begin(starts)
+        return walk
 
     def _starts(self, walk: Walk, n: int, context: Context) -> Table:
         """The rows at which the *n* chains of a walk of the last round start in this one."""
         return sample_valid(walk.sketch, n, context.rng)
 
-    def _made(self, starts: Scored, context: Context) -> Walk:
-        """A walk with a new policy."""
-        space = starts.sketch.space
-        actions = self.actions(space)
-        heads, choices = actions.heads.shape
-        policy = Ppo(len(space.columns), heads, choices, self.policy, context.rng)
-        return Walk(
-            starts.sketch, actions, policy, starts, space.encode(starts.table), starts.scores
-        )
-
     def _drop(self, walks: Sequence[Walk], visited: Sequence[Scored]) -> None:
         """Forget those of *walks* that are to be replaced in the next round."""
-        best = {walk.sketch.key: -np.inf for walk in walks}
+        best: dict[str, float] = {}
         for group in visited:
-            best[group.sketch.key] = max(best[group.sketch.key], float(group.scores.max()))
-        ranked = sorted(best, key=lambda key: -best[key])
+            key = group.sketch.key
+            best[key] = max(best.get(key, -np.inf), float(group.scores.max()))
+        ranked = sorted((w.sketch.key for w in walks), key=lambda key: -best[key])
         for key in ranked[max(self.sketches - self.renewed, 1) :]:
             del self._walks[key]
 
     def _steps(self, walks: Sequence[Walk], context: Context) -> tuple[list[Trail], list[Scored]]:
         """``steps`` steps of all chains: the trail of each walk, and everything visited."""
+        if not walks:
+            return [], []
         notes: list[list[_Step]] = [[] for _ in walks]
         visited: list[Scored] = []
         for _ in range(self.steps):
-            steps = [self._chosen(walk, context) for walk in walks]
+            steps = [self._chosen(walk) for walk in walks]
             tables = [(walk.sketch, step.table) for walk, step in zip(walks, steps, strict=True)]
             scored = score_all(context.task, context.model, tables)
             for walk, step, group, noted in zip(walks, steps, scored, notes, strict=True):
@@ -179,10 +202,10 @@ class PolicyWalk(ABC):
         trails = [_trail(noted, walk.states) for noted, walk in zip(notes, walks, strict=True)]
         return trails, visited
 
-    def _chosen(self, walk: Walk, context: Context) -> _Step:
+    def _chosen(self, walk: Walk) -> _Step:
         """The next step of each chain, not yet made."""
         states, legal = walk.states, walk.actions.legal(walk.numbers)
-        choices, logs = walk.policy.act(states, legal, context.rng)
+        choices, logs = walk.policy.act(states, legal)
         space = walk.sketch.space
         table = space.decode(walk.actions.apply(walk.numbers, choices))
         valid = walk.sketch.valid(table)
