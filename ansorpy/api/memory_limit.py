@@ -21,6 +21,7 @@ from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
 from ansorpy.tasks.predict import predicted_seconds
 
@@ -167,24 +168,26 @@ def _packed_bytes(chosen: Chosen) -> int:
 
 
 def _option_of(chosen: Chosen) -> ProgramOption:
-    seconds = chosen.median_s
-    if seconds is None:
-        seconds = predicted_seconds(chosen.task, chosen.state)
+    seconds = _seconds(chosen.task, chosen.state, chosen.median_s)
     workspace = chosen.built.run.workspace_bytes(chosen.task.threads)
     return ProgramOption(seconds, _packed_bytes(chosen), lambda: chosen, workspace)
+
+
+def _seconds(task: Task, state: State, timed_s: float | None) -> float:
+    return predicted_seconds(task, state) if timed_s is None else timed_s
 
 
 def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
     """Yield the program *chosen*, then the fastest recorded program of each other definition.
 
-    Refuted programs are passed over.  If the task's own definition has no record, its predicted
+    Those that were only checked count where none was timed.  Refuted programs are passed over.  If the task's own definition has no record, its predicted
     program is included.
     """
     yield _option_of(chosen)
     task = chosen.task
     database = tuner.database
     fastest: dict[str, tuple[Best, Proof]] = {}
-    for record in database.fastest(task.key, -1):
+    for record in (*database.fastest(task.key, -1), *database.checked(task.key)):
         state = None if record.definition in fastest else database.state(record)
         if state is not None and not (proof := tuner.proof(task, state)).refuted:
             fastest[record.definition] = Best(state, record.result), proof
@@ -194,7 +197,7 @@ def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
         if definition != database.definitions.identify(known):
             program = lower(best.state).run
             yield ProgramOption(
-                best.seconds,
+                _seconds(task, best.state, best.timed_s),
                 _constant_bytes(program),
                 partial(tuner.assembled, task, best, proof),
                 _workspace_bytes(program, task),

@@ -302,11 +302,10 @@ class Tuner:
 
     def assembled(self, task: Task, best: Best, proof: Proof) -> Chosen:
         """A recorded program with the code that was timed, or rebuilt code if that is gone."""
-        seconds = best.seconds if best.result.seconds else None
         built = self.runner.built(best.result.object_digest)
         built = built or self.database.objects.get(best.result.object_digest)
         built = built or self._build(task, best.state)
-        return Chosen(task, (best.state,), built, seconds, (proof,))
+        return Chosen(task, (best.state,), built, best.timed_s, (proof,))
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
         """The best known program of each task; None if a task has none."""

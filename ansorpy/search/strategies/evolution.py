@@ -16,7 +16,7 @@ from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, score_all
+from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, score_all, top
 from ansorpy.search.strategy import Context
 from ansorpy.search.variety import varied
 
@@ -56,8 +56,8 @@ class Evolution:
     """Expected error of a score's logarithm where nothing similar has been measured."""
     survivors: int | None = None
     """If set, nothing will be measured, so that only the model counts: this many placed sketches
-    have children, and definitions that cannot reach the best score by the model's own bound are
-    left out."""
+    have children, definitions that cannot reach the best score by the model's own bound are left
+    out, and the candidates with the best scores are offered."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
@@ -79,8 +79,13 @@ class Evolution:
             self._shares = self._pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)
             found += groups
-            kept = max(2 * n, self.considered)
-            found = [_merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
+            if self.survivors is None:
+                kept = max(2 * n, self.considered)
+                found = [
+                    _merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)
+                ]
+        if self.survivors is not None:
+            return Pool(tuple(top(found, n)))
         self._shares = self._pairs.shares(_best_scores(found))
         offers = {
             pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
