@@ -180,8 +180,8 @@ def _seconds(task: Task, state: State, timed_s: float | None) -> float:
 def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
     """Yield the program *chosen*, then the fastest recorded program of each other definition.
 
-    Those that were only checked count where none was timed.  Refuted programs are passed over.  If the task's own definition has no record, its predicted
-    program is included.
+    Those that were only checked count where none was timed.  Refuted programs are passed over.
+    If the task's own definition has no record, its predicted program is included.
     """
     yield _option_of(chosen)
     task = chosen.task
