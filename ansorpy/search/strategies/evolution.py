@@ -56,8 +56,9 @@ class Evolution:
     """Expected error of a score's logarithm where nothing similar has been measured."""
     survivors: int | None = None
     """If set, nothing will be measured, so that only the model counts: this many placed sketches
-    have children at first, and half as many in each later generation; definitions that cannot reach the best score by the model's own bound are left
-    out, and the candidates with the best scores are offered."""
+    have children at first, and half as many in each later generation; definitions that
+    cannot reach the best score by the model's own bound are left out, and the candidates with the
+    best scores are offered."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
