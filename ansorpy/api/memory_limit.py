@@ -79,8 +79,8 @@ def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
     """
     chosen = tuner.choose(project.tasks)
     room = room_of(project)
-    firsts = [_in_run(project, program.task, _option_of(program)) for program in chosen]
-    if room.holds(*_taken_bytes(firsts)):
+    constants = sum(round(project.packs[p.task.key] * _packed_bytes(p)) for p in chosen)
+    if room.holds(constants, max(map(_workspace, chosen), default=0)):
         return chosen
     options = [
         [_in_run(project, program.task, option) for option in _options_of(tuner, program)]
@@ -167,10 +167,13 @@ def _packed_bytes(chosen: Chosen) -> int:
     return sum(math.prod(spec.shape) * spec.dtype.bytes for spec in specs)
 
 
+def _workspace(chosen: Chosen) -> int:
+    return chosen.built.run.workspace_bytes(chosen.task.threads)
+
+
 def _option_of(chosen: Chosen) -> ProgramOption:
     seconds = _seconds(chosen.task, chosen.state, chosen.median_s)
-    workspace = chosen.built.run.workspace_bytes(chosen.task.threads)
-    return ProgramOption(seconds, _packed_bytes(chosen), lambda: chosen, workspace)
+    return ProgramOption(seconds, _packed_bytes(chosen), lambda: chosen, _workspace(chosen))
 
 
 def _seconds(task: Task, state: State, timed_s: float | None) -> float:
