@@ -85,7 +85,7 @@ def examine(*, calibrate: bool = False) -> Examination:
     return Examination((*findings[:2], found, *findings[2:]), rates)
 
 
-_NEEDED = ("numpy", "islpy", "lightgbm", "pydantic", "onnx", "typer", "rich", "jinja2")
+_NEEDED = ("numpy", "islpy", "lightgbm", "networkx", "pydantic", "onnx", "typer", "rich", "jinja2")
 _OPTIONAL = (
     ("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "bench"), ("ray", "ray"),
     ("vl-convert-python", "report"),
