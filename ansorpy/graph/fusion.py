@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.ops import (
@@ -28,6 +28,9 @@ from ansorpy.graph.ops import (
     Pattern,
     Unpack,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["MOST_CHAINED", "Group", "fuse"]
 
@@ -67,18 +70,18 @@ def fuse(graph: Graph, views: Collection[str]) -> list[Group]:
 
 class _Fuser:
     def __init__(self, graph: Graph, views: Collection[str]):
+        import networkx as nx
+
         self.graph = graph
         self.views = views
         self.node_of = graph.producers()
-        self.readers: dict[str, dict[str, None]] = {name: {} for name in self.node_of}
-        """The distinct values computed from each, and the exit for outputs, in their order."""
+        self.flow: nx.DiGraph[str] = nx.DiGraph()
+        self.flow.add_node(_EXIT)
         for node in graph.nodes:
-            for value in filter(self.node_of.__contains__, node.inputs):
-                self.readers[value][node.output] = None
-        for output in graph.outputs:
-            if output.value in self.node_of:
-                self.readers[output.value][_EXIT] = None
-        self.dominator = _post_dominators(self.readers)
+            self.flow.add_node(node.output)
+            self.flow.add_edges_from((i, node.output) for i in node.inputs if i in self.node_of)
+        self.flow.add_edges_from((o.value, _EXIT) for o in graph.outputs if o.value in self.node_of)
+        self.dominator = nx.immediate_dominators(self.flow.reverse(copy=False), _EXIT)
         self.order = {node.output: place for place, node in enumerate(graph.nodes)}
         self.members = {name: [name] for name in self.node_of}
         self.group_of = {name: name for name in self.node_of}
@@ -171,7 +174,7 @@ class _Fuser:
         *start*, so every path from *start* reaches it.
         """
         depths = {start: self.depth[start]}
-        waiting = [self.order[name] for name in self.readers[start]]
+        waiting = [self.order[name] for name in self.flow.successors(start)]
         heapify(waiting)
         while end not in depths:
             node = self.graph.nodes[heappop(waiting)]
@@ -183,7 +186,7 @@ class _Fuser:
             if depths[name] > MOST_CHAINED or (name != end and not may_join(name)):
                 return None
             if name != end:
-                for reader in self.readers[name]:
+                for reader in self.flow.successors(name):
                     heappush(waiting, self.order[reader])
         return depths
 
@@ -194,28 +197,6 @@ class _Fuser:
                 members.setdefault(self.group_of[node.output], []).append(node)
         found = [Group(tuple(nodes), self.anchors.get(key)) for key, nodes in members.items()]
         return sorted(found, key=lambda group: self.order[group.output])
-
-
-def _post_dominators(readers: dict[str, dict[str, None]]) -> dict[str, str]:
-    """The first value that all paths from each value to the exit meet; *readers* come later.
-
-    Paper: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm (2001).  One pass, as
-    there are no cycles.
-    """
-    found: dict[str, str] = {}
-    depth = {_EXIT: 0}
-
-    def met(a: str, b: str) -> str:
-        while a != b:
-            if depth[a] < depth[b]:
-                a, b = b, a
-            a = found[a]
-        return a
-
-    for name in reversed(readers):
-        found[name] = reduce(met, readers[name])
-        depth[name] = depth[found[name]] + 1
-    return found
 
 
 def _widens(ops: Sequence[Op]) -> bool:

@@ -107,14 +107,14 @@ def growing(plan: ExecutionPlan, versions: int = 1) -> list[Step]:
 
 def _by_source(packs: Sequence[Step]) -> list[list[Step]]:
     """*packs*, those that read a common constant in one list."""
-    parts: list[tuple[set[int], list[int]]] = []
+    import networkx as nx
+
+    graph = nx.Graph()
     for place, step in enumerate(packs):
-        read, places = _read(step), [place]
-        for part in [part for part in parts if part[0] & read]:
-            parts.remove(part)
-            read, places = read | part[0], [*part[1], *places]
-        parts.append((read, places))
-    return [[packs[place] for place in sorted(places)] for _, places in parts]
+        graph.add_node((place, True))
+        graph.add_edges_from(((place, True), (number, False)) for number in _read(step))
+    parts = nx.connected_components(graph)
+    return [[packs[place] for place, is_step in sorted(part) if is_step] for part in parts]
 
 
 def _read(step: Step) -> set[int]:
