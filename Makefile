@@ -1,6 +1,6 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
-# make test-torch  the tests of what needs torch, in a virtual environment that has it
+# make test-torch  the tests of what needs torch, which it adds to the virtual environment
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make docs    the documentation as a site, in build/site
 # make wheel-test  the wheel, installed into an empty environment of every Python at hand
@@ -13,11 +13,6 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-PEERS  := $(VENV)/.peers
-NVRTC  := $(VENV)/.nvrtc
-SITE   := $(VENV)/.site
-CHARTS := $(VENV)/.charts
-TORCH  := $(VENV)/.torch
 DEMO   ?= demo
 EFFORT ?= quick
 JOBS   ?= auto
@@ -39,27 +34,12 @@ $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(PEERS): requirements/bench.txt $(STAMP)
-	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
+# What requirements/NAME.txt lists, beside ansorpy, in the same virtual environment.
+$(VENV)/.with-%: requirements/%.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet -r $<
 	touch $@
 
-$(NVRTC): requirements/cuda.txt $(STAMP)
-	$(BIN)/python -m pip install --quiet -r requirements/cuda.txt
-	touch $@
-
-$(SITE): requirements/docs.txt $(STAMP)
-	$(BIN)/python -m pip install --quiet -r requirements/docs.txt
-	touch $@
-
-$(CHARTS): requirements/report.txt $(STAMP)
-	$(BIN)/python -m pip install --quiet -r requirements/report.txt
-	touch $@
-
-$(TORCH): requirements/torch.txt $(STAMP)
-	$(BIN)/python -m pip install --quiet -r requirements/torch.txt
-	touch $@
-
-demo: $(PEERS)
+demo: $(VENV)/.with-bench
 	mkdir -p $(DEMO)
 	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
 	$(BIN)/ansorpy compile $(DEMO)/squeezenet.onnx -o $(DEMO)/squeezenet.so --effort $(EFFORT) --db $(DEMO)/squeezenet.db
@@ -68,17 +48,17 @@ demo: $(PEERS)
 
 # The tests start hundreds of processes: compiled modules are kept, whatever the shell prefers.
 test: export PYTHONDONTWRITEBYTECODE =
-test: $(NVRTC) $(CHARTS)
+test: $(VENV)/.with-cuda $(VENV)/.with-report
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 
-test-torch: $(TORCH)
-	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/test_doc_blocks.py -k "torch"
+test-torch: $(VENV)/.with-torch
+	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/cost/neural tests/test_doc_blocks.py -k "torch or neural"
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
 
 docs: export NO_MKDOCS_2_WARNING = 1
-docs: $(SITE)
+docs: $(VENV)/.with-docs
 	$(BIN)/mkdocs build --quiet
 
 wheel-test: $(STAMP)
@@ -89,12 +69,12 @@ check: $(STAMP)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 
-bench: $(PEERS)
+bench: $(VENV)/.with-bench
 	$(BIN)/python -m benchmarks.ops --json ops.json
 	$(BIN)/python -m benchmarks.networks --json networks.json
 
 # A network's records, another engine's times and its outputs make a report with every part.
-screenshots: demo $(CHARTS)
+screenshots: demo $(VENV)/.with-report
 	@test -n "$(BROWSER)" || { echo "pictures of the report need chromium; on Debian: apt install chromium"; exit 5; }
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --against onnxruntime openvino --profile -o $(DEMO)/bench.json
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --json > $(DEMO)/verify.json
@@ -102,8 +82,8 @@ screenshots: demo $(CHARTS)
 	$(SHOT) --window-size=1280,1240 --screenshot=docs/pictures/report.png file://$(abspath $(DEMO))/report.html
 	$(SHOT) --window-size=390,1400 --screenshot=docs/pictures/report-phone.png file://$(abspath $(DEMO))/report.html
 	$(SHOT) --window-size=1280,1240 --blink-settings=preferredColorScheme=0 --screenshot=docs/pictures/report-dark.png file://$(abspath $(DEMO))/report.html
-gallery: $(STAMP) requirements/gallery.txt
-	$(BIN)/python -m pip install --quiet -r requirements/gallery.txt
+
+gallery: $(VENV)/.with-gallery
 	$(BIN)/python -m examples.notebooks
 
 clean:

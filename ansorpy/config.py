@@ -36,9 +36,14 @@ class Knob(Generic[T]):
     parse: Callable[[str], T]
     expects: str
 
+    @property
+    def text(self) -> str:
+        """What the variable is set to; empty if it is not set."""
+        return os.environ.get(self.name, "").strip()
+
     def get(self) -> T:
         """The current value; raises :class:`UsageError` if the text cannot be parsed."""
-        text = os.environ.get(self.name, "").strip()
+        text = self.text
         if not text:
             return self.default
         try:

@@ -177,19 +177,25 @@ class Interrupted(AnsorpyError):
 
 
 def table(rows: Sequence[UnsupportedRow]) -> list[str]:
-    """*rows* as aligned lines of text below a heading; empty when there are no rows."""
+    """*rows* as aligned lines of text below a heading; empty when there are no rows.
+
+    What to do about rows is said below them, once for those with the same advice.
+    """
     if not rows:
         return []
-    heading = (
-        "operator", "domain", "opset", "count", "first node", "at fault", "shapes", "what to do",
-    )  # fmt: skip
-    cells = [heading]
+    cells = [("operator", "opset", "count", "first node", "at fault", "shapes")]
     for row in rows:
+        operator = f"{row.domain}.{row.op}" if row.domain else row.op
         opset = "" if row.opset is None else str(row.opset)
-        place = (row.op, row.domain, opset, str(row.count), row.node)
-        cells.append((*place, row.attribute, row.shape, row.advice))
-    widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
-    return [
+        cells.append((operator, opset, str(row.count), row.node, row.attribute, row.shape))
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
+    found = lines[:1]
+    for line, row, after in zip(lines[1:], rows, [*rows[1:], None], strict=True):
+        found.append(line)
+        if row.advice and (after is None or after.advice != row.advice):
+            found.append(f"  {row.advice}")
+    return found

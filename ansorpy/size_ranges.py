@@ -154,9 +154,7 @@ def dims_of(items: Iterable[str]) -> dict[str, Size]:
 
 
 def shapes_of(items: Iterable[str]) -> dict[str, tuple[Size, ...]]:
-    """``{"x": (1, 3, 224, SizeRange(64, 320))}`` from ``x:1x3x224x64..320``.
-
-    Names may contain colons.
+    """``{"x": (1, 3, 224, SizeRange(64, 320))}`` from ``x=1x3x224x64..320``.
 
     Raises:
         UsageError: As :func:`size_of`.
@@ -164,10 +162,10 @@ def shapes_of(items: Iterable[str]) -> dict[str, tuple[Size, ...]]:
     axis = rf"(?:{_RANGE}|{_NUMBERS})"
     found = {}
     for item in items:
-        match = re.fullmatch(rf"(.+):({axis}(?:x{axis})*)", item)
+        match = re.fullmatch(rf"(.+?)=({axis}(?:x{axis})*)", item)
         if match is None:
             raise UsageError(
-                f"{item!r} is not an input's shape", hint="write x:1x3x224x224 or x:1x3x48x64..1280"
+                f"{item!r} is not an input's shape", hint="write x=1x3x224x224 or x=1x3x48x64..1280"
             )
         sizes = re.findall(axis, match[2])
         found[match[1]] = tuple(size_of(s, f"{match[1]}[{d}]") for d, s in enumerate(sizes))

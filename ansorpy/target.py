@@ -82,6 +82,12 @@ class Target:
     max_blocks_per_sm: int = 0
     rates: Rates | None = field(default=None, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        where = self.cpu if not self.triple else f"{self.cpu} of {self.triple}".removeprefix(" of ")
+        known = [self.name, where if where != self.name else ""]
+        known.append(f"{self.cores} core{'s' if self.cores > 1 else ''}")
+        return f"<Target {', '.join(filter(None, known))}, {self.vector_bits}-bit vectors>"
+
     @staticmethod
     def host() -> Target:
         """The machine this process runs on.  Loads LLVM on the first call."""

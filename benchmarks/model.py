@@ -3,7 +3,7 @@
 ``python -m benchmarks.model tune.db``: each task's later trials are held out and ranked by the
 analytic model, by trees not trained on the task, by trees also trained on its first trials, and
 by a trained model that learns these in addition.  All trees are trained on tasks of other folds.
-Nothing is timed.  ``ansorpy db model`` reports the same for one database.
+Nothing is timed.  ``ansorpy dataset train`` reports the same for one database.
 """
 
 from __future__ import annotations

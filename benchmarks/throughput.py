@@ -35,6 +35,7 @@ from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table as Rows
 from ansorpy.search.population import sample_valid, score_all
 from ansorpy.target import Target
+from benchmarks.cells import write_into
 from benchmarks.ops.families.conv2d import Conv2d
 
 __all__ = ["Phases", "Rounds", "main", "measure_round", "measure_rounds", "measure_sketch"]
@@ -272,6 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--repeats", type=int, default=7, help="number of timings; the median counts")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     options = p.parse_args(arguments)
     found: list[Phases] = []
     rounds: list[Rounds] = []
@@ -279,9 +281,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found += measure_sketch(name, options.rows, options.repeats, options.seed)
         found.append(measure_round(name, options.repeats, options.seed))
         rounds.append(measure_rounds(name, options.repeats, options.seed))
-    show(table_of(found))
-    print()
-    show(rounds_table(rounds))
+    tables = [table_of(found), rounds_table(rounds)]
+    for table in tables:
+        show(table)
+        print()
+    if options.into:
+        write_into(options.into, "benchmarks.throughput", tables)
     if options.json:
         figures = {"phases": [f.json() for f in found], "rounds": [asdict(r) for r in rounds]}
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

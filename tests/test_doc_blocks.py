@@ -19,11 +19,13 @@ import typer
 from onnx import TensorProto, helper, numpy_helper
 
 from ansorpy.cli.main import VERBS, repeat_list_option
+from ansorpy.measure.program_dataset import write_dataset
 from ansorpy.measure.records.database import Database
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import WeightedTask, tune_tasks
+from tests.datasets import small_dataset
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import dense_relu
 from tests.tasks.curves import OPTIONS
@@ -46,6 +48,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = WeightedTask(task, SketchSampler(task))
     with Database(folder / "resnet50.db") as database:
         tune_tasks([source], Budget(trials=12), FormulaRunner(), database, options=OPTIONS)
+    write_dataset(small_dataset(), folder / "programs.npz")
     return folder
 
 

@@ -112,6 +112,21 @@ def test_messages_with_remedies_exist() -> None:
             assert part.strip(" ,") in joined, message
 
 
+PART_FOLDERS = {
+    "strategy": "strategies", "selector": "selectors", "cost_model": "cost_models",
+    "scheduler": "schedulers", "transfer": "transfers",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PART_FOLDERS)
+def test_every_part_has_a_page_and_is_listed_with_its_sentence(kind: str) -> None:
+    lines = (ROOT / "docs" / "parts" / "index.md").read_text().splitlines()
+    for name, sentence in ansorpy.PARTS[kind].descriptions().items():
+        page = f"{PART_FOLDERS[kind]}/{name}.md"
+        assert (ROOT / "docs" / "parts" / page).exists()
+        assert f"| [{name}]({page}) | {sentence} |" in lines
+
+
 def test_every_exit_code_is_documented() -> None:
     kinds = [getattr(errors, name) for name in errors.__all__]
     codes = {kind.exit_code for kind in kinds if hasattr(kind, "exit_code")}

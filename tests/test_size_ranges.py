@@ -51,8 +51,8 @@ def test_observed_sizes_are_read_from_a_file(tmp_path: Path) -> None:
 
 def test_names_of_dimensions_and_inputs_may_contain_the_separators() -> None:
     assert dims_of(["a=b=3", "p + 1=0..7"]) == {"a=b": 3, "p + 1": SizeRange(0, 7)}
-    assert shapes_of(["x:1x3x224x224", "a:0:7"]) == {"x": (1, 3, 224, 224), "a:0": (7,)}
-    found = shapes_of(["in:0:1,4x3x32..64:step=32x64..1280"])
+    assert shapes_of(["x=1x3x224x224", "a=b=7"]) == {"x": (1, 3, 224, 224), "a=b": (7,)}
+    found = shapes_of(["in:0=1,4x3x32..64:step=32x64..1280"])
     assert found == {
         "in:0": (
             SizeRange(1, 4, calls=((1, 1), (4, 1))), 3, SizeRange(32, 64, 32), SizeRange(64, 1280)
@@ -60,7 +60,7 @@ def test_names_of_dimensions_and_inputs_may_contain_the_separators() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["x", "x:", "x:1x", ":1x2", "x:1xN", "x:1x2..", "x:-1x2"])
+@pytest.mark.parametrize("text", ["x", "x=", "x=1x", "=1x2", "x=1xN", "x=1x2..", "x=-1x2"])
 def test_bad_shapes(text: str) -> None:
     with pytest.raises(UsageError, match="is not an input's shape"):
         shapes_of([text])

@@ -36,6 +36,13 @@ def test_vectors_of_x86_features(features: set[str], expected: tuple[int, int]) 
     assert llvm.vectors_of("x86_64", features) == expected
 
 
+def test_a_target_prints_in_a_line() -> None:
+    target = replace(Target.parse("x86-64-v3"), cores=1)
+    assert repr(target).startswith("<Target x86-64-v3, x86-64-v3 of x86_64-")
+    assert repr(target).endswith(", 1 core, 256-bit vectors>")
+    assert repr(Target.parse("sm_90")) == "<Target sm_90, 132 cores, 128-bit vectors>"
+
+
 def test_named_targets() -> None:
     assert Target.parse("x86-64-v3").lanes(32) == 8
     assert Target.parse("x86-64-v4").lanes(32) == 16

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
     "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
-    "SizeArguments", "TaskArguments",
+    "SizeArguments", "TaskArguments", "UNMEASURED",
 ]  # fmt: skip
 
 
@@ -58,6 +58,12 @@ class LimitArguments(TypedDict, total=False):
     ]
 
 
+UNMEASURED: LimitArguments = {
+    "effort": "none", "trials": None, "trials_per_task": None, "time_limit": None,
+}  # fmt: skip
+"""With these, nothing is measured."""
+
+
 class PartArguments(TypedDict, total=False):
     """The exchangeable parts of a search, by name; Python also takes objects and factories."""
 
@@ -80,7 +86,7 @@ class PartArguments(TypedDict, total=False):
     cost_model: Annotated[
         Choice[CostModel] | Path,
         Option(
-            "Ranks candidates without running them; a name, or a file from ansorpy db model.",
+            "Ranks candidates without running them; a name, or a file from ansorpy dataset train.",
             default="boosted",
         ),
     ]
@@ -135,7 +141,7 @@ class SizeArguments(TypedDict, total=False):
         Option(
             "Shapes of inputs, by name; a size may be a range.",
             flag="--shape",
-            metavar="NAME:1x3x48x64..1280",
+            metavar="NAME=1x3x48x64..1280",
             parse=shapes_of,
         ),
     ]

@@ -8,6 +8,7 @@ from ansorpy.api.project import Project
 from ansorpy.api.sized.program import lowered_parts
 from ansorpy.api.tuner import Chosen
 from ansorpy.ir.loops import Program
+from ansorpy.measure.build.listed import listed
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
@@ -58,7 +59,11 @@ def _compiled(chosen: Chosen, program: Program | None = None) -> CompiledTask:
     dag = chosen.task.dag
     # A program for all sizes is compiled from the definition itself.
     compiled_from = dag if dag.dims else chosen.state.definition
+    built = listed(
+        chosen.built, lambda: lowered_parts(dag, chosen.states, chosen.ranges), chosen.task.target,
+        prefetch=chosen.task.reuse_distance_bytes > 0,
+    )  # fmt: skip
     return CompiledTask.of(
-        dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s,
+        dag, built, compiled_from=compiled_from, program=program, median_s=chosen.median_s,
         schedule=schedule_text(chosen.states),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Unpack
@@ -25,9 +25,10 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.build.listed import listed
 from ansorpy.options import with_arguments
 from ansorpy.rules.base import SketchRule
-from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.rules.presets import Preset, preset_for, template
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
@@ -42,7 +43,7 @@ __all__ = ["build", "tune"]
 def tune(
     tensors: Sequence[Tensor],
     *,
-    rules: Sequence[SketchRule] | None = None,
+    rules: Sequence[SketchRule] | Callable[[State], State] | None = None,
     progress: Shown = "auto",
     **arguments: Unpack[SearchArguments],
 ) -> Kernel:
@@ -57,7 +58,9 @@ def tune(
 
     Args:
         tensors: The placeholders in calling order, then the outputs.
-        rules: Sketch derivation rules in order; default: the target's preset.
+        rules: Sketch derivation rules in order; default: the target's preset.  Or a template, a
+            function that schedules a :class:`State` by hand: the numbers that it leaves open are
+            searched, and nothing else is.
         progress: How the search is shown: on a terminal or in a notebook (``"auto"``), elsewhere
             too (True), not at all (False); or a function that receives its events.
         **arguments
@@ -127,7 +130,7 @@ def build(
     name = "_".join(op.name for op in definition.outputs)
     task = Task(definition, made_for, made_for.threads(threads), name=name)
     lowered = _lowered(states)
-    built = build_lowered(lowered, made_for, task_symbol(task))
+    built = listed(build_lowered(lowered, made_for, task_symbol(task)), lambda: lowered, made_for)
     schedule = schedule_text(states)
     compiled = CompiledTask.of(definition, built, program=lowered.run, schedule=schedule)
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)
@@ -178,7 +181,9 @@ def _task(request: Request, dag: ComputeDAG, suffix: str) -> Task:
     return Task(dag, request.target, request.threads, request.precision, name=name)
 
 
-def _preset(target: Target, rules: Sequence[SketchRule]) -> Preset:
+def _preset(target: Target, rules: Sequence[SketchRule] | Callable[[State], State]) -> Preset:
+    if callable(rules):
+        return template(rules)
     if not rules:
         raise UsageError("there are no rules", hint="leave rules out to use those of the target")
     return replace(preset_for(target), sketch=tuple(rules))

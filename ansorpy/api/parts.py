@@ -12,8 +12,10 @@ from typing import Any, Unpack, cast
 
 from ansorpy.api.arguments import PartArguments
 from ansorpy.cost.models import MODELS
+from ansorpy.cost.neural.saved import read_network
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
+from ansorpy.cost.static_linear import StaticLinear
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.run.policies import POLICIES
 from ansorpy.measure.run.timing import TimingPolicy
@@ -36,7 +38,7 @@ class Parts:
     """The replaceable parts of a search: for each kind a name, a part, or a factory (a class).
 
     A strategy given as an object is copied for each task; all tasks share the cost model.  A model
-    from a file (``ansorpy db model``) continues to learn.
+    from a file (``ansorpy dataset train``) continues to learn.
 
     Raises:
         UsageError: There is no such kind of part, or a name is unknown.
@@ -58,7 +60,7 @@ class Parts:
             return choice
         if isinstance(choice, str) and choice not in MODELS:
             return _named_file(choice)
-        return SavedModel.read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
+        return _read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
 
     def tuning(self, seed: int) -> TuneOptions:
         """The options of a tuning run that uses these parts."""
@@ -75,15 +77,23 @@ class Parts:
         return POLICIES.one(self.choices["measure"])
 
 
-def _named_file(name: str) -> SavedModel:
+def _named_file(name: str) -> Callable[[], CostModel]:
     """The trained model in the file *name*; raises :class:`UsageError` if there is none."""
     if not Path(name).is_file():
         raise UsageError(
             f'unknown cost model "{name}"',
-            hint=f"use one of {', '.join(MODELS)}, a file that ansorpy db model wrote, or a model "
-            "that your own script registers",
+            hint=f"use one of {', '.join(MODELS)}, a file that ansorpy dataset train wrote, or a "
+            "model that your own script registers",
         )
-    return SavedModel.read(Path(name))
+    return _read(Path(name))
+
+
+def _read(path: Path) -> Callable[[], CostModel]:
+    """The trained model in a file: a network (.npz), weights, or trees."""
+    if path.suffix == ".npz":
+        return MODELS.shared(read_network(path))
+    linear = StaticLinear.read(path)
+    return SavedModel.read(path) if linear is None else MODELS.shared(linear)
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:

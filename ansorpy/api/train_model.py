@@ -1,27 +1,54 @@
-"""Train a cost model on all trials of a database, as a starting point for other searches."""
+"""Train and evaluate cost models on recorded programs: datasets, and trials of tuning databases."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 
+from ansorpy.api.evaluate.databases import open_database
+from ansorpy.api.parts import Parts
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
+from ansorpy.cost.metrics import Ranking, rank_correlation, ranking
+from ansorpy.cost.models import MODELS
+from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import CostModel, predictions
 from ansorpy.cost.saved import SavedModel
+from ansorpy.cost.splits import Split, split
+from ansorpy.cost.static_linear import TERMS, StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.evaluation.ranking import Evaluated
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.probe.calibrate import calibrated
+from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset, read_dataset
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.rows import TaskRow
+from ansorpy.measure.records.rows import Record, TaskRow
 from ansorpy.search.task_search import training_seconds
 from ansorpy.target import Target, family_of
 
-__all__ = ["TrainedModel", "load_trials", "train_model"]
+__all__ = [
+    "FittedWeights", "TrainedModel", "evaluate_models", "fit_weights", "load_dataset",
+    "load_trials", "opened", "read_datasets", "train_model", "train_network",
+]  # fmt: skip
+
+Source: TypeAlias = Database | ProgramDataset
+"""What models learn from."""
+
+_OfTask: TypeAlias = tuple[Task, Iterable[tuple[Programs, Floats]]]
+"""A task, and its programs with their seconds."""
+
+LEAST_TO_FIT = 2 * len(TERMS)
+"""Correct programs needed to fit the weights of the static linear model."""
+
+_SQLITE = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True)
@@ -29,7 +56,7 @@ class TrainedModel:
     """A trained model, and how well such models rank unseen programs.
 
     ``failed`` counts the training programs that did not run; ``held_out`` is empty when no task
-    has enough trials to hold some out.
+    of a database has enough trials to hold some out.
     """
 
     model: SavedModel
@@ -44,33 +71,216 @@ class TrainedModel:
             raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def train_model(database: Database, target: Target | None = None) -> TrainedModel:
-    """Train on every trial in *database* from machines like *target* (default: this one).
+@contextmanager
+def opened(paths: Sequence[Path]) -> Iterator[Source]:
+    """The programs of the datasets in *paths*, or the one tuning database, which is open meanwhile.
 
     Raises:
-        UsageError: There are too few trials to learn from.
+        ForeignFile: One is neither, or cannot be read.
+        UsageError: There are others beside a database.
+    """
+    databases = [path for path in paths if _is_database(path)]
+    if not databases:
+        yield read_datasets(paths)
+        return
+    if len(paths) > 1:
+        raise UsageError(
+            f"{databases[0]} is a database, and other files are named beside it",
+            hint="train on several datasets, or on one database",
+        )
+    with open_database(paths[0]) as database:
+        yield database
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError as error:
+        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def read_datasets(paths: Sequence[Path]) -> ProgramDataset:
+    """All programs of the datasets in *paths*; of a task that several have, those of the last.
+
+    Raises:
+        ForeignFile: One is not a dataset.
+    """
+    whole = ProgramDataset()
+    for path in paths:
+        for each in read_dataset(path).tasks.values():
+            whole.add(each)
+    return whole
+
+
+def train_model(source: Source, target: Target | None = None) -> TrainedModel:
+    """Train on all programs in *source* from machines like *target* (default: this one).
+
+    Raises:
+        UsageError: There are too few programs to learn from.
     """
     target = calibrated(target or Target.host())
-    model = load_trials(database, target)
+    if isinstance(source, ProgramDataset):
+        model = load_dataset(source, target)
+    else:
+        model = load_trials(source, target)
     tasks = model.data.tasks
     model.refit()
     saved = SavedModel.of(model, target.family)
     if not saved.programs or not saved.is_trained:
-        others = sorted({_family(row) for row in database.tasks()} - {target.family, ""})
-        raise UsageError(
-            f"{database.path} has {saved.programs} trials for {target.family}, too few to learn "
-            f"from (at least {model.options.min_programs} are needed)",
-            hint=f"it has trials for {', '.join(others)}: name such a target with --target"
-            if others
-            else "tune something first",
-        )
+        raise _too_few(source, target, saved.programs, model.options.min_programs)
     failed = sum(int(np.isinf(samples.seconds).sum()) for samples in tasks.values())
-    named = _named(database, tasks)
+    if isinstance(source, ProgramDataset):
+        return TrainedModel(saved, failed, ())
+    named = _named(source, tasks)
     shown = (Knowing.NOTHING, Knowing.OTHERS, Knowing.LOADED)
     return TrainedModel(saved, failed, tuple(judge(named, (common_level(named),), models=shown)))
 
 
-def _named(database: Database, tasks: dict[str, TaskSamples]) -> dict[str, TaskSamples]:
+def evaluate_models(
+    models: Sequence[str],
+    dataset: ProgramDataset,
+    how: Split,
+    *,
+    seed: int = 0,
+    listener: Callable[[str], None] = lambda _: None,
+) -> list[Evaluated]:
+    """Rank the programs of *dataset* that are held out, with each of *models*.
+
+    A model is named as ``--cost-model`` does: a registered one learns from the programs that are
+    not held out, one from a file is evaluated as it is.  Tasks without a correct program among
+    those held out are left out.
+
+    Raises:
+        UsageError: A model is unknown, or there is only one target to split by.
+        ForeignFile: A file is not a model.
+    """
+    parts = [(name, Parts(cost_model=name).model) for name in models]
+    learned, held = split(dataset, how, seed=seed)
+    held_tasks = [each for each in held.tasks.values() if np.isfinite(each.seconds).any()]
+    found = []
+    for name, made in parts:
+        model = made()
+        if name in MODELS:
+            listener(f"{name}: learns from {len(learned)} programs")
+            _learn(model, ((each.task, _parts(each)) for each in learned.tasks.values()))
+            model.refit()
+        listener(f"{name}: ranks {len(held)} programs")
+        found += [Evaluated(name, *_ranked(model, each)) for each in held_tasks]
+    return found
+
+
+def _ranked(model: CostModel, each: MeasuredTask) -> tuple[str, int, Ranking]:
+    programs = [Programs(sketch.space(), sketch.table) for sketch in each.sketches]
+    scores = np.concatenate(predictions(model, each.task, programs))
+    return each.task.name, len(each), ranking(scores, each.seconds)
+
+
+def load_dataset(dataset: ProgramDataset, target: Target) -> BoostedTrees:
+    """Load every program in *dataset* for machines like *target* into an untrained model."""
+    model = BoostedTrees()
+    _learn(model, _measured(dataset, target))
+    return model
+
+
+def _learn(model: CostModel, measured: Iterable[_OfTask]) -> None:
+    for task, parts in measured:
+        for programs, seconds in parts:
+            model.learn(task, programs, seconds)
+
+
+def _measured(source: Source, target: Target) -> Iterator[_OfTask]:
+    """The programs of each task in *source* for machines like *target*."""
+    if isinstance(source, ProgramDataset):
+        for each in source.tasks.values():
+            if each.task.target.family == target.family:
+                yield each.task, _parts(each)
+        return
+    for row in source.tasks():
+        if _family(row) == target.family:
+            found = _programs(source, source.records(row.key))
+            parts = ((p, np.array([training_seconds(record.result)])) for record, p in found)
+            yield _task(source, row, target), parts
+
+
+def _parts(each: MeasuredTask) -> Iterator[tuple[Programs, Floats]]:
+    for sketch in each.sketches:
+        yield Programs(sketch.space(), sketch.table), sketch.seconds
+
+
+@dataclass(frozen=True)
+class FittedWeights:
+    """Weights of the static linear model, and the programs and tasks they were fitted to.
+
+    ``correlation`` is the mean over tasks of the rank correlation with their times.
+    """
+
+    model: StaticLinear
+    programs: int
+    tasks: int
+    correlation: float
+
+
+def fit_weights(source: Source, target: Target | None = None) -> FittedWeights:
+    """Fit ``static_linear`` to the correct programs in *source* from machines like *target*.
+
+    *target* is this machine by default.
+
+    Raises:
+        UsageError: There are too few programs, or they are not for a CPU.
+    """
+    target = calibrated(target or Target.host())
+    measured = []
+    for task, parts in _measured(source, target):
+        found = [(static_terms(task, programs), seconds) for programs, seconds in parts]
+        if any(np.isfinite(seconds).any() for _, seconds in found):
+            terms, times = (np.concatenate(columns) for columns in zip(*found, strict=True))
+            measured.append((terms, times))
+    programs = sum(int(np.isfinite(seconds).sum()) for _, seconds in measured)
+    if programs < LEAST_TO_FIT:
+        raise _too_few(source, target, programs, LEAST_TO_FIT)
+    weights = fitted_weights(measured)
+    correlations = [rank_correlation(-(terms @ weights), -seconds) for terms, seconds in measured]
+    model = StaticLinear(weights, target.family)
+    return FittedWeights(model, programs, len(measured), float(np.nanmean(correlations)))
+
+
+def train_network(source: Source, name: str, target: Target | None = None) -> NetworkModel:
+    """The network called *name*, trained on all programs in *source* from machines like *target*.
+
+    Raises:
+        UsageError: It is no network, or there are too few programs to learn from.
+        MissingDependency: torch is not installed.
+    """
+    model = MODELS.one(name)
+    if not isinstance(model, NetworkModel):
+        raise UsageError(
+            f"the cost model {name} has nothing to save", hint="train boosted, or a network"
+        )
+    target = calibrated(target or Target.host())
+    _learn(model, _measured(source, target))
+    model.refit()
+    if not model.is_trained:
+        raise UsageError(f"there are too few programs for {target.family} to learn from")
+    return model
+
+
+def _too_few(source: Source, target: Target, programs: int, needed: int) -> UsageError:
+    if isinstance(source, Database):
+        name, families = str(source.path), [_family(row) for row in source.tasks()]
+    else:
+        name, families = "the dataset", [e.task.target.family for e in source.tasks.values()]
+    others = sorted({*families} - {target.family, ""})
+    return UsageError(
+        f"{name} has {programs} programs for {target.family}, too few to learn "
+        f"from (at least {needed} are needed)",
+        hint=f"it has programs for {', '.join(others)}: name such a target with --target"
+        if others
+        else "tune or record something first",
+    )
+
+
+def _named(database: Database, tasks: Mapping[str, TaskSamples]) -> dict[str, TaskSamples]:
     """*tasks* in their order, with unique names as keys."""
     rows = {row.key: row for row in database.tasks()}
     return {f"{rows[key].name} {key[:6]}": samples for key, samples in tasks.items()}
@@ -106,15 +316,20 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
     if not missing:
         return
     task = _task(database, row, target)
-    for record in missing:
+    for record, programs in _programs(database, missing):
+        seconds = np.array([training_seconds(record.result)])
+        database.samples.put([record.id], model.samples(task, programs, seconds))
+
+
+def _programs(database: Database, records: Iterable[Record]) -> Iterator[tuple[Record, Programs]]:
+    """The program of each record that can be replayed and is for one size."""
+    for record in records:
         try:
             state = record.state(database.definitions.get(record.definition))
         except ForeignFile:
             continue
-        if state.definition.dims:
-            continue
-        seconds = np.array([training_seconds(record.result)])
-        database.samples.put([record.id], model.samples(task, Programs.of(state), seconds))
+        if not state.definition.dims:
+            yield record, Programs.of(state)
 
 
 def _task(database: Database, row: TaskRow, target: Target) -> Task:

@@ -98,7 +98,6 @@ class Tuner:
     """The best programs that :meth:`tune` found, by task."""
     _predicted: dict[str, Sequence[State]] = field(default_factory=dict, init=False, repr=False)
     _made: dict[str, tuple[State, Made]] = field(default_factory=dict, init=False, repr=False)
-    """The first of the predicted programs, and what was made of it, by task."""
 
     @cached_property
     def target(self) -> Target:
@@ -191,8 +190,7 @@ class Tuner:
         predicted = dict(self._predictions(unknown, self._making))
         for task in unknown:
             self.request.stop()
-            states = [*self._hinted(task), *predicted[task]]
-            chosen[task.key] = self._first_correct(task, states)
+            chosen[task.key] = self._first_correct(task, [*self._hinted(task), *predicted[task]])
         return [found for task in tasks if (found := chosen[task.key]) is not None]
 
     def best(self, task: Task) -> Best | None:
@@ -244,7 +242,7 @@ class Tuner:
             [self._on_machine(task) for task in fresh],
             preset=self.request.preset,
             model=self._model,
-            options=PredictOptions(seed=self.request.seed),
+            options=self._predict_options,
             making=making,
             known={n: known[task.key] for n, task in enumerate(fresh) if task.key in known},
         )
@@ -331,7 +329,7 @@ class Tuner:
             [self._on_machine(task)],
             preset=replace(self.request.preset or preset_for(task.target), algorithms=()),
             model=self._model,
-            options=PredictOptions(seed=self.request.seed),
+            options=self._predict_options,
             making=self._making,
         )
         self._keep(task, states[0], made)
@@ -376,9 +374,14 @@ class Tuner:
 
     @property
     def _model(self) -> CostModel | None:
-        """The cost model for predictions; None stands for the untrained analytic model."""
+        """The cost model for predictions; None stands for what ``_predict_options`` says."""
         parts = self.request.parts
         return None if parts.choices["cost_model"] in ("boosted", "analytic") else parts.model()
+
+    @property
+    def _predict_options(self) -> PredictOptions:
+        is_learned = self.request.parts.choices["cost_model"] != "analytic"
+        return PredictOptions(seed=self.request.seed, pretrained=is_learned)
 
     def _on_machine(self, task: Task) -> Task:
         """The same task, with a target that has this machine's measured rates."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Annotated, Any, ParamSpec, get_args
 
 import typer
@@ -39,9 +39,13 @@ _PANELS = {
 
 
 def with_options(verb: Callable[P, None]) -> Callable[P, None]:
-    """*verb* with an option for each of its ``**arguments``; only given options are passed on."""
+    """*verb* with an option for each of its ``**arguments``; only given options are passed on.
+
+    In ``--help``, they come before the options that *verb* takes by keyword only.
+    """
     _, kind, signature = parameters(verb, _spelled)
     arguments = declared(kind)
+    signature = signature.replace(parameters=_in_order(signature, {a.name for a in arguments}))
 
     @functools.wraps(verb)
     def run(*positional: P.args, **given: P.kwargs) -> None:
@@ -56,6 +60,16 @@ def with_options(verb: Callable[P, None]) -> Callable[P, None]:
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
     return run
+
+
+def _in_order(signature: inspect.Signature, shared: Set[str]) -> list[inspect.Parameter]:
+    """The parameters: those that may be positional, the *shared* ones, the keyword-only ones."""
+    return sorted(
+        signature.parameters.values(),
+        key=lambda p: (
+            (p.kind is p.KEYWORD_ONLY) + (p.kind is p.KEYWORD_ONLY and p.name not in shared)
+        ),
+    )
 
 
 def _spelled(argument: Argument) -> inspect.Parameter:

@@ -6,13 +6,15 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import typer
 
 from ansorpy.cli.interrupt import EXIT_INTERRUPTED
 from ansorpy.cli.verbs.bench import bench
 from ansorpy.cli.verbs.compile import compile
+from ansorpy.cli.verbs.dataset import dataset
 from ansorpy.cli.verbs.db import db
 from ansorpy.cli.verbs.doctor import doctor
 from ansorpy.cli.verbs.explain import explain
@@ -23,7 +25,7 @@ from ansorpy.cli.verbs.run import run
 from ansorpy.cli.verbs.show import show
 from ansorpy.cli.verbs.tune import tune
 from ansorpy.cli.verbs.verify import verify
-from ansorpy.config import DEBUG, KNOBS
+from ansorpy.config import DEBUG
 from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.evaluation.engines.names import ENGINE_NAMES
 from ansorpy.version import __version__
@@ -31,7 +33,8 @@ from ansorpy.version import __version__
 __all__ = ["HELP", "VERBS", "main"]
 
 VERBS: tuple[Callable[..., Any], ...] = (
-    compile, tune, export, package, run, bench, verify, show, explain, report, db, doctor,
+    compile, tune, export, package, run, bench, verify, show, explain, report, db, dataset,
+    doctor,
 )  # fmt: skip
 
 _COMPILE, _CHECK, _LOOK = "Compile networks", "Check and time", "Look inside, and keep records"
@@ -47,13 +50,20 @@ HELP: dict[str, tuple[str, str]] = {
     "explain": (_LOOK, "explain net.onnx --task 0"),
     "report": (_LOOK, "report --db tune.db"),
     "db": (_LOOK, "db runs --db tune.db"),
+    "dataset": (_LOOK, "dataset record net.onnx --random 100 -o programs.npz"),
     "doctor": (_LOOK, "doctor"),
 }
 """The purpose of each verb, by which the help is grouped, and an example."""
 
 EXIT_INTERNAL, EXIT_USAGE = 1, 2
 
-_EPILOG = "Environment: " + "; ".join(f"{knob.name} ({knob.help})" for knob in KNOBS)
+_EPILOG = (
+    "Example: ansorpy compile net.onnx -o net.so --effort none\n\n"
+    "Environment variables are listed by ansorpy doctor --environment."
+)
+
+_PLACEHOLDERS = {bool: "", int: "N", float: "X", str: "NAME", Path: "FILE"}
+"""What stands for the value of an option that names no placeholder of its own, by its type."""
 
 
 @cache
@@ -71,8 +81,18 @@ def _command(verbs: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     for verb in verbs:
         panel, example = HELP.get(verb.__name__, (None, ""))
         epilog = f"Example: ansorpy {example}" if example else None
-        app.command(verb.__name__, rich_help_panel=panel, epilog=epilog)(verb)
-    return typer.main.get_command(app)
+        app.command(verb.__name__, help=_help(verb), rich_help_panel=panel, epilog=epilog)(verb)
+    parser: Any = typer.main.get_command(app)
+    for command in (parser, *parser.commands.values()):
+        for param in command.params:
+            if param.metavar is None:
+                param.metavar = _PLACEHOLDERS.get(param.type_descriptor.annotation)
+    return cast("Callable[..., Any]", parser)
+
+
+def _help(verb: Callable[..., Any]) -> str:
+    """The docstring of *verb*, each paragraph as one line, which the terminal wraps."""
+    return "\n\n".join(" ".join(part.split()) for part in (verb.__doc__ or "").split("\n\n"))
 
 
 def _print_version(asked: bool) -> None:
@@ -119,7 +139,10 @@ def _unexpected(error: Exception) -> int:
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
         said = error.format_message()
         if said:  # empty without any argument, when only the help is printed
+            context = getattr(error, "ctx", None)
             print(f"error: {said}", file=sys.stderr)
+            if context is not None:
+                print(f"hint: {context.command_path} --help says what it takes", file=sys.stderr)
         return EXIT_USAGE
     if isinstance(error, MemoryError):
         print(f"error: there is not enough memory: {error}".rstrip(": "), file=sys.stderr)

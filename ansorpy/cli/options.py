@@ -65,7 +65,6 @@ Plugins = Annotated[
         "--plugin",
         metavar="FILE",
         help="A Python script or importable module that registers your own parts or operators.",
-        rich_help_panel=SEARCH_PANEL,
     ),
 ]
 Emit = Annotated[

@@ -16,6 +16,7 @@ from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
 from ansorpy.cli.kernels import network_reach
+from ansorpy.cost.pretrained import pretrained_for
 from ansorpy.evaluation.alternatives import alternatives_table
 from ansorpy.evaluation.kernels import reach_table
 from ansorpy.evaluation.tables import show
@@ -128,17 +129,32 @@ class SearchReport:
 def plan_text(project: Project, request: Request) -> str:
     """What the search is going to do: calls, tasks, threads and limits."""
     calls, tasks = len(project.network.calls), len(project.tasks)
-    where = f"{request.target.name}, {request.threads} threads"
+    where = f"{request.target.name}, {request.threads} thread{'s' if request.threads > 1 else ''}"
     others = len(project.all_tasks) - tasks
     more = f" (and {others} of other ways to partition it)" if others else ""
     text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"
     return f"{text}; {_limits_text(request)}"
 
 
+def _ranked_text(request: Request) -> str:
+    """What ranks programs of which nothing was measured."""
+    choice = request.parts.choices["cost_model"]
+    if choice not in ("boosted", "analytic"):
+        return "programs are ranked by the given model"
+    shipped = pretrained_for(request.target) if choice == "boosted" else None
+    if shipped is None:
+        return "programs are ranked by the closed-form model"
+    return (
+        f"programs are ranked by the model that ships for {shipped.family} "
+        f"({shipped.programs} programs of {shipped.tasks} tasks)"
+    )
+
+
 def _limits_text(request: Request) -> str:
     budget = request.budget
     if budget is None:
-        return "nothing is measured"
+        untimed = "" if request.can_time else ", since this machine cannot"
+        return f"nothing is measured{untimed}, {_ranked_text(request)}"
     limits: Sequence[str] = [
         text
         for text, limit in (

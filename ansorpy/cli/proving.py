@@ -5,6 +5,7 @@ from __future__ import annotations
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import finished_from, is_library
 from ansorpy.cli.kernels import library_kernels
+from ansorpy.cli.status_line import busy
 from ansorpy.evaluation.kernels import part_name
 from ansorpy.evaluation.proofs import StaticVerification
 from ansorpy.measure.proofs.prover import Prover
@@ -31,7 +32,7 @@ def verify_static(lookup: Lookup) -> StaticVerification:
         )
         return StaticVerification(lookup.model.name, proofs)
     kernels = library_kernels(lookup.model)
-    with Database() as database, Prover(database) as prover:
+    with Database() as database, Prover(database) as prover, busy("proving"):
         proofs = tuple(
             (part_name(kernel.name, state), prover.prove(state))
             for kernel in kernels

@@ -18,6 +18,7 @@ from ansorpy.api.events import PeerTimed
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
+from ansorpy.cli.next_command import after_library
 from ansorpy.cli.progress import SearchReport, Talk
 from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.evaluation.proofs import ProofCounts
@@ -27,6 +28,7 @@ from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export as export_plan
 from ansorpy.runtime.export import export_versions
+from ansorpy.runtime.header import beside
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import refuse_size
 
@@ -125,7 +127,7 @@ class Written:
     @property
     def header(self) -> Path:
         """The header that declares its functions."""
-        return self.path.with_suffix(".h")
+        return beside(self.path)[0]
 
     def to_dict(self) -> dict[str, Any]:
         """The last event of a verb with ``--json``."""
@@ -137,17 +139,20 @@ class Written:
             "versions": [version.to_dict() for version in self.versions],
         }
 
-    def said(self, next_command: str) -> str:
-        """What was reached, where everything is, and the command to go on with, in lines."""
+    def said(self, model: Path) -> str:
+        """What was reached, where everything is, and how to go on with *model*, in lines."""
         lines = [f"wrote {self.path}"]
         for version in self.versions:
             lines += version.said(f"{version.plan.target.name}: " if self.versions[1:] else "")
-        lines.append(f"header {self.header}, records in {self.records}")
-        return "\n".join([*lines, f"next: {next_command}"] if next_command else lines)
+        header, example = beside(self.path)
+        lines.append(f"header {header}, example {example.name}, records in {self.records}")
+        runs_here = any(version.plan.target.runs_on_host() for version in self.versions)
+        command = after_library(self.path, model) if runs_here else ""
+        return "\n".join([*lines, f"next: {command}"] if command else lines)
 
-    def tell(self, talk: Talk, next_command: str) -> None:
-        """Print the result on stdout."""
-        print(json.dumps(self.to_dict()) if talk.json else self.said(next_command))
+    def tell(self, talk: Talk, model: Path) -> None:
+        """Print the result for *model* on stdout."""
+        print(json.dumps(self.to_dict()) if talk.json else self.said(model))
 
 
 def write_library(
@@ -167,7 +172,7 @@ def write_library(
     Raises:
         UsageError: No library holds constants of this size.
     """
-    versions = [_version(*run, library, pack, talk, peers) for run in runs]
+    versions = [_version(*run, library, talk, peers) for run in runs]
     plans = [version.plan for version in versions]
     with profiled(Activity.ASSEMBLE):
         if len(plans) == 1:
@@ -178,8 +183,7 @@ def write_library(
 
 
 def _version(
-    networks: Networks, request: Request, library: Path, pack: Pack | None, talk: Talk,
-    peers: Sequence[PeerTimed],
+    networks: Networks, request: Request, library: Path, talk: Talk, peers: Sequence[PeerTimed]
 ) -> Version:  # fmt: skip
     if emitted_target(library, request.target, request.threads) is request.target:
         [project] = networks.projects
@@ -189,6 +193,6 @@ def _version(
             following.listener(peer)
         [finished] = tune_networks(networks, following)
     with profiled(Activity.ASSEMBLE):
-        plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
+        plan = emitted_plan(finished.project, finished.chosen, library, request.threads)
     proofs = ProofCounts.of([proof for program in finished.chosen for proof in program.proofs])
     return Version(plan, kernels_median_s(finished.project, finished.chosen), proofs, board)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from ansorpy.api.arguments import UNMEASURED
+from ansorpy.api.request import Request
 from ansorpy.errors import UsageError
 from ansorpy.quantities import latency_of
 from ansorpy.target import Target
@@ -14,6 +18,7 @@ __all__ = [
     "by_network",
     "latencies_by_network",
     "network_names",
+    "requests_of",
     "targets_of",
     "weights_by_network",
 ]
@@ -32,6 +37,30 @@ def targets_of(given: Target | str | None) -> list[Target | str | None]:
     if twice:
         raise UsageError(f"--target names {twice[0]} twice", hint="name each CPU once")
     return [*names]
+
+
+def requests_of(search: Mapping[str, Any]) -> list[Request]:
+    """A request for each target that *search* names; those that can be timed share its budget.
+
+    Raises:
+        UsageError: A target is there twice, or none can be timed although there is a budget.
+    """
+    names = targets_of(search.get("target"))
+    asked = [{**search, "target": name} for name in names]
+    if len(asked) == 1:
+        return [Request.of(**asked[0])]
+    free = [Request.of(**{**one, **UNMEASURED}) for one in asked]
+    timed = [request.can_time for request in free]
+    if not any(timed):
+        return [Request.of(**one) for one in asked]
+    found = []
+    for one, request, is_timed in zip(asked, free, timed, strict=True):
+        if is_timed:
+            request = Request.of(**one)
+            if request.budget is not None:
+                request = replace(request, budget=request.budget.divided(sum(timed)))
+        found.append(request)
+    return found
 
 
 def latencies_by_network(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 __all__ = ["ObjectCode"]
 
@@ -14,6 +15,7 @@ class ObjectCode:
     On a CPU it has the kernel ABI, ``int32_t symbol(void *const *args, void *workspace, int32_t
     threads)``; workspace has ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.
     For a GPU program, ``code`` is what :func:`ansorpy.codegen.cuda.launch.packed.packed` makes.
+    ``listing`` makes the code again as LLVM IR, where that is known; it stays in this process.
     """
 
     symbol: str
@@ -22,6 +24,7 @@ class ObjectCode:
     thread_bytes: int
     build_s: float
     digest: str
+    listing: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
     def workspace_bytes(self, threads: int) -> int:
         """Bytes of workspace that a call with *threads* threads needs."""

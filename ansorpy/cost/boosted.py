@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ansorpy.config import default_threads
-from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
-from ansorpy.cost.dataset import Dataset
-from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.features import FEATURE_NAMES, extract_all
+from ansorpy.cost.learner import SampleLearner, per_statement
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.ranking import pack_ranking
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
-from ansorpy.measure.records.samples import Samples
 
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-__all__ = ["SAMPLE_VERSION", "BoostedOptions", "BoostedTrees", "WeightedTrees"]
-
-SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
-"""Version of the training samples: the features, and the analytic estimate trees correct."""
+__all__ = ["BoostedOptions", "BoostedTrees", "WeightedTrees"]
 
 _ROWS_A_THREAD = 32768
 """Training uses one more thread for each this many rows.  LightGBM's threads spin while waiting:
@@ -111,7 +107,7 @@ class _Blend:
         return total
 
 
-class BoostedTrees:
+class BoostedTrees(SampleLearner):
     """Learns from this machine's measurements to correct the analytic model.
 
     A program's score is the analytic throughput times one factor per statement, the exponential
@@ -130,13 +126,11 @@ class BoostedTrees:
         prior: AnalyticModel | None = None,
         base: Sequence[WeightedTrees] = (),
     ) -> None:
+        super().__init__(prior)
         self.options = options or BoostedOptions()
-        self.prior = prior or AnalyticModel()
-        self.data = Dataset()
         self._base = tuple((trees.weight, _read_trees(trees.text)) for trees in base)
         self._booster: _Blend | None = _Blend(self._base) if base else None
         self._trained_on = 0
-        self._own: set[str] = set()
 
     def predict(self, task: Task, programs: Programs) -> Floats:
         """Programs per second: the prior's estimate times the trees' correction.
@@ -174,7 +168,7 @@ class BoostedTrees:
         """The trees' sum over each program's statements, one row per program."""
         views = [view for statements in nests for view in statements]
         features = np.concatenate([extract_all(statements) for statements in nests])
-        parts = iter(_cut(self._trees(features), views))
+        parts = iter(per_statement(self._trees(features), views))
         totals = []
         for statements in nests:
             total: Floats = np.zeros(1)
@@ -189,34 +183,6 @@ class BoostedTrees:
         found: Floats = np.asarray(self._booster.predict(features, num_threads=default_threads()))
         return found
 
-    def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
-        """Remember measured programs of *task*; infinite seconds mean that one failed."""
-        samples = self.samples(task, programs, seconds)
-        self.take(task.key, samples)
-        return samples
-
-    def take(self, task_key: str, samples: Samples) -> None:
-        """Remember samples made by :meth:`samples` as this model's own."""
-        self.recall({task_key: samples})
-        self._own.add(task_key)
-
-    def samples(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
-        """The training samples of these programs."""
-        views = view_nest(programs.nest, len(programs))
-        parts = zip(views, _cut(extract_all(views), views), strict=True)
-        features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
-        return Samples(SAMPLE_VERSION, features, self.prior.seconds(task, views), seconds)
-
-    @property
-    def remembers(self) -> tuple[str, int]:
-        """Version of the samples and width of their features."""
-        return SAMPLE_VERSION, len(FEATURE_NAMES)
-
-    def recall(self, earlier: Mapping[str, Samples]) -> None:
-        """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
-        for task_key, samples in earlier.items():
-            self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
-
     def refit(self) -> None:
         """Train on all programs learned so far, if there are enough new ones.
 
@@ -225,7 +191,7 @@ class BoostedTrees:
         programs, options = len(self.data), self.options
         if programs < options.min_programs:
             return
-        wanted = max(options.refit_share * self._own_programs, options.refit_least * programs)
+        wanted = max(options.refit_share * self.own_programs, options.refit_least * programs)
         if self._booster is not None and programs - self._trained_on < wanted:
             return
         self._trained_on = programs
@@ -247,23 +213,13 @@ class BoostedTrees:
     def _blended(self, grown: Booster) -> _Blend:
         """The newly trained trees *grown*, combined with the initial ones."""
         known = self.options.base_programs if self._base else 0
-        doubt = known / (known + self._own_programs) if known else 0.0
+        doubt = known / (known + self.own_programs) if known else 0.0
         return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
-
-    @property
-    def _own_programs(self) -> int:
-        """Number of programs of the tasks learned in this run, including those of earlier runs."""
-        return sum(len(self.data.tasks[key].seconds) for key in self._own)
 
     def trees(self) -> tuple[WeightedTrees, ...]:
         """All trees, the initial ones first; measured programs are not included."""
         parts = () if self._booster is None else self._booster.parts
         return tuple(WeightedTrees(weight, part.model_to_string()) for weight, part in parts)
-
-
-def _cut(values: Floats, views: list[LeafView]) -> list[Floats]:
-    """Split the concatenated *values* of all statements into one array per statement."""
-    return np.split(values, np.cumsum([view.rows for view in views])[:-1])
 
 
 def _read_trees(text: str) -> Booster:

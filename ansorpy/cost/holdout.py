@@ -8,8 +8,9 @@ from enum import Enum
 
 import numpy as np
 
-from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedOptions, BoostedTrees, WeightedTrees
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import TaskSamples
+from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.metrics import Ranking, ranking
 from ansorpy.measure.records.samples import Samples
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from ansorpy.cost.nest_view import Floats
 
-__all__ = ["Ranking", "rank_correlation", "ranking", "reached", "recall"]
+__all__ = ["Ranking", "pairs", "rank_correlation", "ranking", "reached", "recall", "rmse"]
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Metrics of one ranking, where 1 is the best value of each.
+    """Metrics of one ranking, where 1 is the best value of each but ``rmse``, whose is 0.
 
     See the functions of the same names.
 
@@ -24,6 +24,8 @@ class Ranking:
     recall: float
     reached_first: float
     reached: float
+    pairs: float
+    rmse: float
 
 
 def ranking(scores: Floats, seconds: Floats, k: int = 5) -> Ranking:
@@ -38,6 +40,8 @@ def ranking(scores: Floats, seconds: Floats, k: int = 5) -> Ranking:
         recall(scores, seconds, k),
         reached(scores, seconds, 1),
         reached(scores, seconds, k),
+        pairs(scores, seconds),
+        rmse(scores, seconds),
     )
 
 
@@ -49,6 +53,29 @@ def rank_correlation(a: Floats, b: Floats) -> float:
     if first.std() == 0 or second.std() == 0:
         return float("nan")
     return float(np.corrcoef(first, second)[0, 1])
+
+
+def pairs(scores: Floats, seconds: Floats) -> float:
+    """The share of pairs of programs with different times whose faster one has the higher score.
+
+    Equal scores count half; NaN without such a pair.
+    """
+    faster, slower = np.nonzero(seconds[:, None] < seconds[None, :])
+    if not len(faster):
+        return float("nan")
+    apart = scores[faster] - scores[slower]
+    return float(np.mean(np.where(apart == 0, 0.5, apart > 0)))
+
+
+def rmse(scores: Floats, seconds: Floats) -> float:
+    """Root mean squared error of the throughput relative to the fastest program's.
+
+    The scale of scores is a model's own: they are mapped to throughputs by the line that fits best.
+    """
+    throughput = seconds.min() / seconds
+    line = np.stack([scores, np.ones(len(scores))], axis=1)
+    fitted = line @ np.linalg.lstsq(line, throughput)[0]
+    return float(np.sqrt(np.mean((fitted - throughput) ** 2)))
 
 
 def recall(scores: Floats, seconds: Floats, k: int) -> float:

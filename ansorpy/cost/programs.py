@@ -11,7 +11,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Nest
 
-__all__ = ["Programs"]
+__all__ = ["Beginning", "Programs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,3 +36,14 @@ class Programs:
 
     def __len__(self) -> int:
         return len(self.table)
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """The first decisions of a program: the steps of *space*'s state, then its first columns.
+
+    ``row[columns]`` has the numbers of those that are decided.
+    """
+
+    space: Space
+    row: Table

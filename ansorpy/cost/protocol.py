@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.cost.programs import Programs
+from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
-__all__ = ["Batching", "CostModel", "Remembering", "predictions"]
+__all__ = ["Batching", "CostModel", "Remembering", "Uncertain", "Valuing", "predictions"]
 
 
 class CostModel(Protocol):
@@ -36,6 +36,25 @@ class Batching(Protocol):
 
     def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
         """The scores of ``predict`` for each of *tables*, bit for bit."""
+
+
+@runtime_checkable
+class Uncertain(Protocol):
+    """A model that knows how uncertain its scores are."""
+
+    def deviations(self, task: Task, programs: Programs) -> Floats | None:
+        """Standard deviation of each score of ``predict``.
+
+        None if it is not known, as for a wrapper around a model that does not know it.
+        """
+
+
+@runtime_checkable
+class Valuing(Protocol):
+    """A model that also scores programs whose last decisions are open."""
+
+    def values(self, task: Task, beginnings: Sequence[Beginning]) -> Floats | None:
+        """Score of the best program that begins so; None before the model knows any."""
 
 
 @runtime_checkable

@@ -1,7 +1,8 @@
 """The file format of learned cost models: a header on their training data, then the trees.
 
 LightGBM reads the trees with a parser in C++ that trusts its input, so it gets only what this user
-wrote on this machine: the header is signed, and has the digest of the trees.
+wrote on this machine, or what is part of this package: the header is signed, and has the digest of
+the trees.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from pydantic import (
     ValidationError,
 )
 
-from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees, WeightedTrees
+from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
+from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.records.signing import is_signed, sign
 from ansorpy.target import Target
@@ -29,7 +31,7 @@ from ansorpy.target import Target
 __all__ = ["SavedModel"]
 
 _FORMAT = "ansorpy-cost-model"
-_AGAIN = "train it again from the records: ansorpy db model --db FILE -o model.txt"
+_AGAIN = "train it again: ansorpy dataset train DATA -o model.txt"
 
 
 class _Header(BaseModel):
@@ -135,11 +137,22 @@ class SavedModel:
                 f"{name} was not written by you on this machine, or was changed since",
                 hint=_AGAIN,
             )
-        trees = tuple(_parts(rest, header.trees))
-        found = SavedModel(header.family, header.programs, header.tasks, trees)
-        if found.digest != header.digest:
-            raise _damaged(name, "its trees do not match the digest in its header")
-        return found
+        return _model(header, rest, name)
+
+    @staticmethod
+    def shipped(path: Path, family: str) -> SavedModel | None:
+        """The model in *path*, a file of this package, which is as trusted as its code.
+
+        None if it is for machines of another *family*, or of another version of the features.
+
+        Raises:
+            ForeignFile: It is damaged.
+        """
+        head, _, rest = path.read_text().partition("\n")
+        values = json.loads(head)
+        if values.get("family") != family or values.get("features") != SAMPLE_VERSION:
+            return None
+        return _model(_header(head, str(path)), rest, str(path))
 
     def demand(self, target: Target) -> None:
         """Raise :class:`UsageError` unless trained on programs for *target*'s kind of machine."""
@@ -147,7 +160,7 @@ class SavedModel:
             raise UsageError(
                 f"the cost model was trained on programs for {self.family}, "
                 f"not for {target.family}",
-                hint="train one on records of this target: ansorpy db model --db FILE -o model.txt",
+                hint="train one on records of this target: ansorpy dataset train DATA -o model.txt",
             )
 
 
@@ -160,7 +173,7 @@ def _header(head: str, name: str) -> _Header:
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         raise ForeignFile(
             f"{name} is not a cost model written by ansorpy",
-            hint="ansorpy db model --db FILE -o model.txt writes one",
+            hint="ansorpy dataset train DATA -o model.txt writes one",
         )
     if values.get("features") != SAMPLE_VERSION:
         raise ForeignFile(
@@ -172,6 +185,16 @@ def _header(head: str, name: str) -> _Header:
         return _Header.model_validate(values)
     except ValidationError as error:
         raise _damaged(name, error.errors()[0]["msg"]) from None
+
+
+def _model(header: _Header, text: str, name: str) -> SavedModel:
+    """The model of a file that has been trusted."""
+    found = SavedModel(
+        header.family, header.programs, header.tasks, tuple(_parts(text, header.trees))
+    )
+    if found.digest != header.digest:
+        raise _damaged(name, "its trees do not match the digest in its header")
+    return found
 
 
 def _damaged(name: str, how: str) -> ForeignFile:

@@ -12,16 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansorpy.codegen.cuda.device.nvrtc import architectures, version
-from ansorpy.config import CALIBRATE, available_cores, cgroup_quota, default_threads
+from ansorpy.config import (
+    CALIBRATE,
+    KNOBS,
+    available_cores,
+    cgroup_quota,
+    default_threads,
+)
 from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.evaluation.tables import Table
 from ansorpy.measure.fleet.base import offer
 from ansorpy.measure.probe.calibrate import calibrated, kept_rates
 from ansorpy.rates import Rates
+from ansorpy.runtime.footprint import bytes_text
 from ansorpy.runtime.library.linker import find_linker
 from ansorpy.target import Target, machine_name
 
-__all__ = ["Examination", "Finding", "examine"]
+__all__ = ["Examination", "Finding", "environment_table", "examine"]
 
 
 @dataclass(frozen=True)
@@ -85,9 +92,15 @@ def examine(*, calibrate: bool = False) -> Examination:
     return Examination((*findings[:2], found, *findings[2:]), rates)
 
 
+def environment_table() -> Table:
+    """One row per environment variable: whether it is set, and what it does."""
+    rows = tuple((knob.name, knob.text, knob.help) for knob in KNOBS)
+    return Table("", ("variable", "set to", "what it does"), rows)
+
+
 _NEEDED = ("numpy", "islpy", "lightgbm", "networkx", "pydantic", "onnx", "typer", "rich", "jinja2")
 _OPTIONAL = (
-    ("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "bench"), ("ray", "ray"),
+    ("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "torch"), ("ray", "ray"),
     ("vl-convert-python", "report"),
 )  # fmt: skip
 
@@ -110,7 +123,7 @@ def _python() -> Finding:
 def _cpu() -> Finding:
     host = Target.host()
     caches = ", ".join(
-        f"L{level} {size >> 10} KiB"
+        f"L{level} {bytes_text(size)}"
         for level, size in enumerate((host.l1_bytes, host.l2_bytes, host.l3_bytes), 1)
     )
     detail = f"{machine_name()} ({host.cpu}), {host.vector_bits}-bit vectors, {caches}"

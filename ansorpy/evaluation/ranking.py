@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
@@ -11,9 +11,39 @@ from ansorpy.cost.holdout import Judged, Knowing
 from ansorpy.cost.metrics import Ranking
 from ansorpy.evaluation.tables import Table
 
-__all__ = ["figures", "overall_table", "tasks_table"]
+__all__ = ["Evaluated", "figures", "models_table", "overall_table", "tasks_table"]
 
 _HEADING = ("correlation", "recall of 5", "speed of 1", "speed of 5")
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """How well the model called *model* ranks those *programs* of *task* that were held out."""
+
+    model: str
+    task: str
+    programs: int
+    figures: Ranking
+
+    def to_dict(self) -> dict[str, object]:
+        """Every metric, JSON-serializable; undefined values are null."""
+        return {
+            "model": self.model,
+            "task": self.task,
+            "programs": self.programs,
+            **_numbers(self.figures),
+        }
+
+
+def models_table(found: Sequence[Evaluated], title: str) -> Table:
+    """Means over the tasks, one row per model."""
+    rows = []
+    for model in dict.fromkeys(each.model for each in found):
+        these = [each for each in found if each.model == model]
+        counts = str(len(these)), str(sum(each.programs for each in these))
+        rows.append((model, *counts, *_means([each.figures for each in these])))
+    heading = ("tasks", "programs", *_HEADING, "pairs", "RMSE")
+    return Table(title, ("model", *heading), tuple(rows), frozenset(heading))
 
 
 def overall_table(found: Sequence[Judged]) -> Table:
@@ -29,7 +59,7 @@ def overall_table(found: Sequence[Judged]) -> Table:
             ]
             if these:
                 label = knowing.value.format(level)
-                rows.append((f"{len(names)} tasks", label, *_means(these)))
+                rows.append((f"{len(names)} tasks", label, *_means(these)[: len(_HEADING)]))
     return Table("means over tasks", ("", "model", *_HEADING), tuple(rows), frozenset(_HEADING))
 
 
@@ -58,10 +88,14 @@ def figures(found: Sequence[Judged]) -> list[dict[str, object]]:
             "model": j.knowing.value.format(j.known),
             "known": j.known,
             "held_out": j.held_out,
-            **{f.name: _number(getattr(j.figures, f.name)) for f in fields(Ranking)},
+            **_numbers(j.figures),
         }
         for j in found
     ]
+
+
+def _numbers(ranked: Ranking) -> dict[str, float | None]:
+    return {f.name: _number(getattr(ranked, f.name)) for f in fields(Ranking)}
 
 
 def _number(value: float) -> float | None:

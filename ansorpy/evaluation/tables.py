@@ -58,4 +58,4 @@ def show(table: Table, file: TextIO | None = None) -> None:
         )
     for row in table.rows:
         drawn.add_row(*row)
-    Console(file=file, highlight=False).print(drawn)
+    Console(file=file, highlight=False, markup=False).print(drawn)

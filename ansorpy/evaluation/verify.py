@@ -163,17 +163,21 @@ def check_output(name: str, got: Array, want: Array, tolerance: float) -> Output
 def _check_logits(
     name: str, softmax: FinalSoftmax, probabilities: Array, logits: Array, tolerance: float
 ) -> OutputCheck:
-    """Compare log(p) with the reference's logits where p is accurate, each minus its row mean."""
+    """Compare log(p) with the reference's logits where p is accurate, each minus its row mean.
+
+    Where p should be accurate is what the reference's logits tell.
+    """
     label = f"log({name})"
     if probabilities.size != logits.size:
         return OutputCheck(label, np.inf, np.nan, tolerance, "the number of elements differs")
     ours = softmax.rows(probabilities.astype(np.float64).reshape(logits.shape))
     theirs = softmax.rows(logits.astype(np.float64))
-    usable = ours > LEAST_PROBABILITY
-    if (2 * usable.sum(axis=1) < usable.shape[1]).any():
+    below = theirs - theirs.max(axis=1, keepdims=True, initial=-np.inf)
+    usable = below - np.log(np.exp(below).sum(axis=1, keepdims=True)) > np.log(LEAST_PROBABILITY)
+    if (usable.sum(axis=1) < min(2, usable.shape[1])).any():
         problem = "the softmax is saturated and hides its input; verify the .onnx file instead"
         return OutputCheck(label, np.inf, float(np.abs(theirs).max()), tolerance, problem)
-    logs = np.log(ours, where=usable, out=np.zeros_like(ours))
+    logs = np.log(np.maximum(ours, np.finfo(np.float32).smallest_subnormal))
     return _checked(label, _centred(logs, usable), _centred(theirs, usable), tolerance)
 
 

@@ -100,7 +100,8 @@ class Task:
         return sum(fixed(op.bytes) for op in (*self.dag.args, *self.dag.outputs))
 
     def __repr__(self) -> str:
-        return f"<Task {self.name}: {self.dag.signature}, {self._conditions}>"
+        name = f" {self.name}" if self.name else ""
+        return f"<Task{name}: {self.dag.signature}, {self._conditions}>"
 
     def _repr_html_(self) -> str:
         facts = {

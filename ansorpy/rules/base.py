@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["AnnotationRule", "Derived", "Mutation", "PlacementRule", "SketchRule"]
+__all__ = ["AnnotationRule", "Derived", "Mutation", "PlacementRule", "SketchRule", "Subject"]
 
 Derived = tuple[State, int]
 """A state derived by a rule, and the number of the stage to visit next."""
@@ -30,16 +31,40 @@ class SketchRule(ABC):
         """The states that the rule derives; requires that the verdict of :meth:`meets` applies."""
 
 
-class PlacementRule(ABC):
-    """Draws what a placed sketch fixes for all rows (compute locations, ...)."""
+Subject: TypeAlias = str | int
+"""What a placement rule decides about: the name of a stage, or the number of a step."""
+
+Place = TypeVar("Place")
+
+
+class PlacementRule(ABC, Generic[Place]):
+    """Decides what a placed sketch fixes for all rows (compute locations, ...), in order."""
 
     @abstractmethod
-    def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
-        """*state* with this rule's choices drawn."""
+    def subjects(self, state: State) -> Sequence[Subject]:
+        """What the rule decides about, in order; *state* is as earlier rules left it."""
 
     @abstractmethod
-    def every(self, state: State, target: Target) -> Iterator[State]:
-        """Each state that :meth:`draw` may return, in order; a state may occur more than once."""
+    def options(self, state: State, subject: Subject, target: Target) -> Sequence[Place]:
+        """What may be decided about *subject*, once those before it are decided in *state*."""
+
+    @abstractmethod
+    def take(self, state: State, subject: Subject, option: Place) -> State:
+        """*state* with one of the :meth:`options` taken."""
+
+    def draw(
+        self,
+        state: State,
+        target: Target,
+        rng: np.random.Generator,
+        subjects: Sequence[Subject] | None = None,
+    ) -> State:
+        """*state* with a random option taken for each of *subjects*, by default all."""
+        for subject in self.subjects(state) if subjects is None else subjects:
+            options = self.options(state, subject, target)
+            if options:
+                state = self.take(state, subject, options[int(rng.integers(len(options)))])
+        return state
 
 
 class AnnotationRule(ABC):

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.task import Task
 from ansorpy.rules.algorithms.base import definitions
-from ansorpy.rules.base import PlacementRule
+from ansorpy.rules.base import PlacementRule, Subject
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.mutation.compute_location import carry_over
 from ansorpy.rules.presets import Preset, preset_for
@@ -26,7 +26,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
 
-__all__ = ["Pair", "PlacedSketch", "Recovered", "SketchSampler"]
+__all__ = ["Pair", "PartialSketch", "PlacedSketch", "Recovered", "SketchSampler"]
 
 
 class Pair(NamedTuple):
@@ -120,6 +120,89 @@ class PlacedSketch:
 
 
 @dataclass(frozen=True, eq=False)
+class PartialSketch:
+    """A sketch, number ``number``, with some of its placement decisions made in ``state``.
+
+    ``rules`` still decide, the first of them about ``subjects``.  ``decided`` is the last decision,
+    for people to read.
+    """
+
+    number: int
+    state: State
+    target: Target
+    rules: tuple[PlacementRule[Any], ...]
+    subjects: tuple[Subject, ...]
+    make: Callable[[int, State], PlacedSketch]
+    decided: str = ""
+
+    @classmethod
+    def begin(
+        cls,
+        number: int,
+        state: State,
+        target: Target,
+        rules: Sequence[PlacementRule[Any]],
+        make: Callable[[int, State], PlacedSketch],
+    ) -> PartialSketch:
+        """A sketch of which nothing is placed."""
+        return cls(number, state, target, tuple(rules), (), make)._next_rule(*rules)
+
+    @property
+    def options(self) -> tuple[PartialSketch, ...]:
+        """What the next decision may lead to; () if all are made."""
+        return self._settled[1]
+
+    def placed(self) -> PlacedSketch:
+        """The placed sketch; requires that there are no :attr:`options`."""
+        return self.make(self.number, self._settled[0].state)
+
+    def draw(self, rng: np.random.Generator) -> PlacedSketch:
+        """A placed sketch whose remaining decisions are drawn by the rules."""
+        state = self.state
+        for at, rule in enumerate(self.rules):
+            state = rule.draw(state, self.target, rng, self.subjects if at == 0 else None)
+        return self.make(self.number, state)
+
+    def every(self) -> Iterator[PlacedSketch]:
+        """All placed sketches that begin so, in order; one may occur more than once."""
+        if not self.options:
+            yield self.placed()
+        for option in self.options:
+            yield from option.every()
+
+    @cached_property
+    def _settled(self) -> tuple[PartialSketch, tuple[PartialSketch, ...]]:
+        """This sketch past all decisions that leave no choice, and what the next one leads to."""
+        at = self
+        while at.rules:
+            if not at.subjects:
+                at = at._next_rule(*at.rules[1:])
+                continue
+            following = at._following()
+            if len(following) > 1:
+                return at, following
+            at = following[0]
+        return at, ()
+
+    def _following(self) -> tuple[PartialSketch, ...]:
+        """What the decision about the first subject leads to, equal results once."""
+        rule, (subject, *others) = self.rules[0], self.subjects
+        reached: dict[History, tuple[State, str]] = {}
+        for option in rule.options(self.state, subject, self.target):
+            state = rule.take(self.state, subject, option)
+            reached.setdefault(state.history, (state, f"{subject}: {option}"))
+        found = reached.values() or [(self.state, "")]
+        return tuple(
+            replace(self, state=state, subjects=tuple(others), decided=decided)
+            for state, decided in found
+        )
+
+    def _next_rule(self, *rules: PlacementRule[Any]) -> PartialSketch:
+        subjects = tuple(rules[0].subjects(self.state)) if rules else ()
+        return replace(self, rules=rules, subjects=subjects)
+
+
+@dataclass(frozen=True, eq=False)
 class Recovered:
     """Recorded schedules of one sketch: row *r* of ``table`` is schedule ``members[r]``."""
 
@@ -161,12 +244,14 @@ class SketchSampler:
         """A uniformly drawn sketch, placed at random."""
         return self.place(int(rng.integers(len(self.sketches))), rng)
 
+    def begin(self, number: int) -> PartialSketch:
+        """Sketch *number*, of which nothing is placed."""
+        state, rules = self.sketches[number], self.preset.placement
+        return PartialSketch.begin(number, state, self.target, rules, self._placed)
+
     def place(self, number: int, rng: np.random.Generator) -> PlacedSketch:
         """Sketch *number*, placed at random."""
-        state = self.sketches[number]
-        for rule in self.preset.placement:
-            state = rule.draw(state, self.target, rng)
-        return self._placed(number, state)
+        return self.begin(number).draw(rng)
 
     def _placed(self, number: int, state: State) -> PlacedSketch:
         """Sketch *number* placed as *state* is, from the cache if possible."""
@@ -265,19 +350,11 @@ class SketchSampler:
     def every(self) -> Iterator[PlacedSketch]:
         """All placed sketches, each once, grouped by sketch and made lazily."""
         seen: set[str] = set()
-        for number, state in enumerate(self.sketches):
-            for placed in self._every_place(state, self.preset.placement):
-                sketch = self._placed(number, placed)
+        for number in range(len(self.sketches)):
+            for sketch in self.begin(number).every():
                 if sketch.key not in seen:
                     seen.add(sketch.key)
                     yield sketch
-
-    def _every_place(self, state: State, rules: Sequence[PlacementRule]) -> Iterator[State]:
-        if not rules:
-            yield state
-            return
-        for placed in rules[0].every(state, self.target):
-            yield from self._every_place(placed, rules[1:])
 
 
 def _annotated(placed: State, target: Target, preset: Preset) -> Space:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ansorpy.registry import Registry
 from ansorpy.rules.algorithms.base import Algorithm
@@ -60,11 +62,13 @@ from ansorpy.rules.sketch.skip_stage import SkipStage
 from ansorpy.rules.sketch.special_compute_location import SpecialComputeLocation
 from ansorpy.rules.sketch.split_reduction import SplitReduction
 from ansorpy.rules.sketch.sum_in_registers import SumInRegisters
+from ansorpy.rules.sketch.template import Template
 from ansorpy.rules.sketch.tensor_cores import TensorCores
 from ansorpy.schedule.stage import KernelStyle
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "PRESETS", "Preset", "preset_for"]
+__all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "PRESETS", "Preset", "preset_for", "template"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Preset:
 
     name: str
     sketch: tuple[SketchRule, ...]
-    placement: tuple[PlacementRule, ...]
+    placement: tuple[PlacementRule[Any], ...]
     annotation: tuple[AnnotationRule, ...]
     mutations: tuple[tuple[Mutation, float], ...]
     move: MutateComputeLocation | None = None
@@ -267,3 +271,9 @@ PRESETS: Registry[tuple[Preset, ...]] = Registry(
 def preset_for(target: Target, name: str = "default") -> Preset:
     """The preset called *name* (``"default"`` or ``"ansor"``) for *target*'s backend."""
     return {preset.name: preset for preset in PRESETS.one(target.backend)}[name]
+
+
+def template(schedule: Callable[[State], State]) -> Preset:
+    """The space of a schedule written by hand: what it leaves open, and nothing else."""
+    mutations = ((MutateTileSize(), 0.7), (MutateBlockChoice(), 0.3))
+    return Preset("template", (Template(schedule),), (), (), mutations)

@@ -47,7 +47,7 @@ class Footprint:
         parts = f"inputs and outputs {bytes_text(self.ports)}"
         if self.workspace is None or self.peak is None:
             return (
-                f"before it is compiled: constants {bytes_text(self.constants)}, "
+                f"memory, before compilation: constants {bytes_text(self.constants)}, "
                 f"arena {bytes_text(self.arena)}, {parts}"
             )
         return (

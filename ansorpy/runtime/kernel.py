@@ -127,7 +127,7 @@ class Kernel:
         return loaded.executable.prepare(inputs, outputs, used)
 
     def export(self, path: str | Path, pack: str | None = None) -> Path:
-        """Write the shared library *path* with header and example; see :func:`export`."""
+        """Write the library *path*, or another form by its suffix; see :func:`export`."""
         if self.target.runs_on_host():
             plan = (self._loaded or self._load()).plan
         else:

@@ -27,10 +27,10 @@ __all__ = [
     "cut",
     "factorizations",
     "known",
+    "moves",
     "nearest",
     "open_columns",
     "resolve",
-    "steps_from",
     "value_of",
 ]  # fmt: skip
 
@@ -231,29 +231,34 @@ def _exact_rows(number: int, parts: int) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def steps_from(rows: Ints, at: Ints, radius: int) -> Ints:
-    """The rows of *rows* that are *radius* steps from *at*.
+@lru_cache(maxsize=256)
+def moves(domain: Domain) -> Ints:
+    """``moves[direction, row]``: the row of *domain* one step on, or *row* where there is none.
 
-    A step changes one column to its next larger or smaller value in *rows* and keeps the others.
-    It may also change a second column so that the product of the two stays the same.
+    A step changes one column to its next smaller or larger value in the domain and keeps the
+    others.  It may also change a second column so that the product of the two stays the same.  So
+    *n* columns have ``n * (n + 1)`` directions: a factor moves from any level of a split to any
+    other, the outermost included.
     """
-    differ = rows != at
-    count = differ.sum(axis=1)
-    alone, paired = rows[count == 1], rows[(count == 2) & (rows.prod(axis=1) == at.prod())]
-    found = [np.zeros((0, len(at)), dtype=np.int64)]
-    for first in range(len(at)):
-        found.append(_ranked(alone[alone[:, first] != at[first]], first, at[first], radius))
-        for second in range(first + 1, len(at)):
-            both = paired[(paired[:, [first, second]] != at[[first, second]]).all(axis=1)]
-            found.append(_ranked(both, first, at[first], radius))
-    return np.concatenate(found)
+    columns = domain.rows.T
+    found: list[Ints] = []
+    for first, column in enumerate(columns):
+        others = np.delete(columns, first, axis=0)
+        found += _both_ways(column, others)
+        for second in range(first + 1, len(columns)):
+            others = np.delete(columns, [first, second], axis=0)
+            found += _both_ways(column, np.vstack([others, column * columns[second]]))
+    return np.array(found, dtype=np.int64)
 
 
-def _ranked(rows: Ints, column: int, value: np.int64, rank: int) -> Ints:
-    """The rows whose *column* is the *rank*-th above and the *rank*-th below *value*."""
-    ordered = rows[np.argsort(rows[:, column], kind="stable")]
-    below = int(np.searchsorted(ordered[:, column], value))
-    return ordered[[at for at in (below - rank, below + rank - 1) if 0 <= at < len(ordered)]]
+def _both_ways(column: Ints, held: Ints) -> tuple[Ints, Ints]:
+    """For each row the next ones below and above in *column*, among those alike in all *held*."""
+    order = np.lexsort((column, *held))
+    alike = (held[:, order[1:]] == held[:, order[:-1]]).all(axis=0)
+    low, high = order[:-1][alike], order[1:][alike]
+    below, above = np.arange(len(column)), np.arange(len(column))
+    below[high], above[low] = low, high
+    return below, above
 
 
 def resolve(factors: Product, values: Mapping[str, int]) -> Product:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import Decision, steps_from
+from ansorpy.schedule.decisions import Decision, moves
+from ansorpy.schedule.row_numbers import RowNumbers
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.tables.formulas import Formula, Formulas, Tape, symbols_of
@@ -22,10 +24,18 @@ from ansorpy.schedule.tables.nest import Nest
 from ansorpy.schedule.tables.nest_table import NestFormulas
 from ansorpy.schedule.tables.size import Column, Size
 
-__all__ = ["Constraint", "Space", "Table"]
+__all__ = ["Constraint", "Domains", "Space", "Table", "hull"]
 
 Table = npt.NDArray[np.int64]
 """A population table: ``table[row, column]``, with one row per candidate."""
+
+Domains: TypeAlias = tuple[Table, ...]
+"""The rows that each decision may still take."""
+
+_REDRAWS = 16
+"""How often a decision is drawn for a row in an attempt."""
+
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -62,9 +72,9 @@ class Space:
         return starts
 
     @cached_property
-    def _allowed(self) -> tuple[frozenset[tuple[int, ...]], ...]:
-        """The rows of each decision's domain."""
-        return tuple(frozenset(map(tuple, d.domain.rows.tolist())) for d in self.decisions)
+    def _row_numbers(self) -> tuple[RowNumbers, ...]:
+        """The rows of each decision's domain, by number."""
+        return tuple(RowNumbers(d.domain.rows) for d in self.decisions)
 
     @property
     def size(self) -> int:
@@ -76,8 +86,93 @@ class Space:
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """*n* rows, with each decision uniform over its domain; constraints are not applied."""
-        parts = [d.domain.rows[rng.integers(len(d.domain.rows), size=n)] for d in self.decisions]
-        return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0), dtype=np.int64)
+        numbers = [rng.integers(len(d.domain.rows), size=n) for d in self.decisions]
+        return self.decode(np.array(numbers, dtype=np.int64).reshape(-1, n).T)
+
+    def encode(self, table: Table) -> Table:
+        """``numbers[row, decision]``: which row of its domain each decision has; -1 for none."""
+        numbers = np.zeros((len(table), len(self.decisions)), dtype=np.int64)
+        for k, decision in enumerate(self.decisions):
+            numbers[:, k] = self._row_numbers[k].of(table[:, self.slices[decision.name]])
+        return numbers
+
+    def decode(self, numbers: Table) -> Table:
+        """The table whose decisions have the rows of their domains with these *numbers*."""
+        table = np.zeros((len(numbers), len(self.columns)), dtype=np.int64)
+        for k, decision in enumerate(self.decisions):
+            table[:, self.slices[decision.name]] = decision.domain.rows[numbers[:, k]]
+        return table
+
+    @property
+    def domains(self) -> Domains:
+        """All rows of each decision's domain, in the order of :attr:`decisions`."""
+        return tuple(d.domain.rows for d in self.decisions)
+
+    def possible(self, low: Table, high: Table) -> npt.NDArray[np.bool_]:
+        """Mask of the boxes ``low[r] <= row <= high[r]`` that may contain a valid row.
+
+        It is True for every box that does, and usually False for those that do not.
+        """
+        recorded, program = self._recorded("constraints", self._held)
+        bounds = program.bounds(low, high)
+        mask = np.ones(len(low), dtype=np.bool_)
+        for held in recorded:
+            mask &= (bounds[held][1] if isinstance(held, Formula) else np.asarray(held)) > 0
+        return mask
+
+    def propagate(self, domains: Domains) -> Domains:
+        """The rows of *domains* that a valid row of the table may have; empty if there is none.
+
+        A row is dropped when bounds on the constraints rule it out whatever the other decisions
+        are (:meth:`possible`), again and again until none is.
+        """
+        while all(len(rows) for rows in domains):
+            low, high = hull(domains)
+            kept = []
+            for rows, at in zip(domains, self.slices.values(), strict=True):
+                lows, highs = np.tile(low, (len(rows), 1)), np.tile(high, (len(rows), 1))
+                lows[:, at] = highs[:, at] = rows
+                kept.append(rows[self.possible(lows, highs)])
+            if all(len(rows) == len(before) for rows, before in zip(kept, domains, strict=True)):
+                return domains
+            domains = tuple(kept)
+        return tuple(rows[:0] for rows in domains)
+
+    def complete(self, choices: Sequence[Table], rng: np.random.Generator) -> Table:
+        """Valid rows, each decision's part drawn from its own ``choices[row, choice, column]``.
+
+        A row for which no valid combination is found in a few attempts is left out.
+        """
+        done = [np.zeros((0, len(self.columns)), dtype=np.int64)]
+        for _ in range(_ATTEMPTS):
+            if not len(choices[0]):
+                break
+            table, left = self._completed(choices, rng)
+            done.append(table)
+            choices = [part[left] for part in choices]
+        return np.concatenate(done)
+
+    def _completed(
+        self, choices: Sequence[Table], rng: np.random.Generator
+    ) -> tuple[Table, npt.NDArray[np.intp]]:
+        """Rows completed in one attempt, and the numbers of the rows that were not.
+
+        Decisions are drawn in random order, each a few times; the first draw counts after which, by
+        the bounds, the rest of the row can be valid.
+        """
+        low = np.concatenate([part.min(axis=1) for part in choices], axis=1)
+        high = np.concatenate([part.max(axis=1) for part in choices], axis=1)
+        slices, lost = list(self.slices.values()), np.zeros(len(low), dtype=np.bool_)
+        for number in rng.permutation(len(slices)):
+            part, at = choices[number], slices[number]
+            drawn = rng.integers(part.shape[1], size=(len(low), _REDRAWS))
+            values = np.take_along_axis(part, drawn[:, :, None], axis=1)
+            lows, highs = (np.repeat(end, _REDRAWS, axis=0) for end in (low, high))
+            lows[:, at] = highs[:, at] = values.reshape(len(lows), -1)
+            fits = self.possible(lows, highs).reshape(drawn.shape)
+            low[:, at] = high[:, at] = values[np.arange(len(low)), fits.argmax(axis=1)]
+            lost |= ~fits.any(axis=1)
+        return low[~lost], np.flatnonzero(lost)
 
     def rows(self, start: int, n: int) -> Table:
         """At most *n* rows from number *start* on, out of all :attr:`size` rows in order.
@@ -85,25 +180,25 @@ class Space:
         The last decision changes fastest; constraints are not applied.
         """
         number, carry = start, np.arange(max(min(n, self.size - start), 0))
-        table = np.zeros((len(carry), len(self.columns)), dtype=np.int64)
-        for decision in reversed(self.decisions):
-            domain = decision.domain.rows
-            number, digit = divmod(number, len(domain))
-            carry, digits = np.divmod(digit + carry, len(domain))
-            table[:, self.slices[decision.name]] = domain[digits]
-        return table
+        numbers = np.zeros((len(carry), len(self.decisions)), dtype=np.int64)
+        for k, decision in reversed(list(enumerate(self.decisions))):
+            number, digit = divmod(number, len(decision.domain.rows))
+            carry, numbers[:, k] = np.divmod(digit + carry, len(decision.domain.rows))
+        return self.decode(numbers)
 
     def neighbours(self, row: Table, decision: str, radius: int = 1) -> Table:
         """The rows *radius* steps from *row* along one decision; constraints are not applied.
 
-        A step changes one column to the next value in the domain, or moves a factor from one column
-        of the decision to another, keeping their product.
+        :func:`~ansorpy.schedule.decisions.moves` says what a step is.
         """
-        at = self.slices[decision]
-        [domain] = [d.domain for d in self.decisions if d.name == decision]
-        parts = steps_from(domain.rows, row[at], radius)
-        table = np.tile(row, (len(parts), 1))
-        table[:, at] = parts
+        [k] = [k for k, d in enumerate(self.decisions) if d.name == decision]
+        step, at = moves(self.decisions[k].domain), self.slices[decision]
+        here = np.repeat(self._row_numbers[k].of(row[None, at]), len(step))
+        for _ in range(radius):
+            before, here = here, step[np.arange(len(step)), here]
+        reached = here[here != before]
+        table = np.tile(row, (len(reached), 1))
+        table[:, at] = self.decisions[k].domain.rows[reached]
         return table
 
     def tokens(self, row: Table) -> tuple[tuple[str, tuple[int, ...]], ...]:
@@ -144,12 +239,17 @@ class Space:
 
         Rows must lie in the domains: a column whose domain has one value counts as that number.
         """
+        recorded, program = self._recorded(name, sizes)
+        values = program.run(table)
+        return tuple(values[size] if isinstance(size, Formula) else size for size in recorded)
+
+    def _recorded(
+        self, name: Hashable, sizes: Callable[[Bounds], Sequence[Size]]
+    ) -> tuple[tuple[Size, ...], Tape]:
         if name not in self._computed:
             recorded = tuple(sizes(self._bounds))
             self._computed[name] = recorded, self._formulas.program(symbols_of(recorded))
-        recorded, program = self._computed[name]
-        values = program.run(table)
-        return tuple(values[size] if isinstance(size, Formula) else size for size in recorded)
+        return self._computed[name]
 
     def nest(self, table: Table) -> Nest:
         """The loop nest of every row of *table*, with the distinct settings of each statement."""
@@ -167,11 +267,7 @@ class Space:
 
     def within(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose decisions all lie in their domains; ignores constraints."""
-        mask = np.ones(len(table), dtype=np.bool_)
-        for decision, allowed in zip(self.decisions, self._allowed, strict=True):
-            part = table[:, self.slices[decision.name]]
-            mask &= np.array([tuple(row) in allowed for row in part.tolist()], dtype=np.bool_)
-        return mask
+        return np.asarray((self.encode(table) >= 0).all(axis=1), dtype=np.bool_)
 
     def resolve(self, row: Sequence[int] | Table) -> State:
         """The program of one row."""
@@ -190,3 +286,10 @@ class Space:
         if numbers.shape != (len(self.columns),):
             return False
         return bool(self.within(numbers[None, :])[0]) and bool(self.valid(numbers[None, :])[0])
+
+
+def hull(domains: Domains) -> tuple[Table, Table]:
+    """The least and the greatest value of each column; no domain may be empty."""
+    low = [np.zeros(0, dtype=np.int64), *(rows.min(axis=0) for rows in domains)]
+    high = [np.zeros(0, dtype=np.int64), *(rows.max(axis=0) for rows in domains)]
+    return np.concatenate(low), np.concatenate(high)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import CostModel, predictions
+from ansorpy.cost.protocol import CostModel, Uncertain, predictions
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Unmade
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.placed_sketch import Pair, PlacedSketch, Recovered
+from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch, Recovered
 from ansorpy.rules.reuse.recover import Steps
-from ansorpy.schedule.space import Table
+from ansorpy.schedule.space import Domains, Space, Table
 from ansorpy.schedule.state import State
 
 __all__ = [
@@ -27,10 +27,13 @@ __all__ = [
     "Rebuilding",
     "Scored",
     "SketchSource",
+    "merged",
+    "roulette",
     "sample_valid",
     "score",
     "score_all",
     "top",
+    "with_deviations",
 ]
 
 _SAMPLING_TRIES = 4
@@ -44,6 +47,9 @@ class SketchSource(Protocol):
 
     @property
     def pairs(self) -> Sequence[Pair]: ...
+
+    def begin(self, number: int) -> PartialSketch:
+        """Sketch *number*, of which nothing is placed."""
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
@@ -76,11 +82,15 @@ class Rebuilding(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One row picked for measuring."""
+    """One row picked for measuring.
+
+    ``deviation`` is the standard deviation of its score, if the model knows it.
+    """
 
     sketch: PlacedSketch
     row: Table
     score: float
+    deviation: float | None = None
 
     @property
     def key(self) -> tuple[str, bytes]:
@@ -126,22 +136,48 @@ class Pool:
 
     ``best`` are promising candidates in the order the strategy would try them; ``random`` are for
     exploration.  ``more`` is True when there may be others, though too few were found this time.
+    The search adds what selectors may want to know: ``fastest`` is the fastest program measured so
+    far, scored by today's model (None before there is one, or if the model knows no deviations),
+    and ``measured`` has the keys of all measured programs.
     """
 
     best: tuple[Candidate, ...]
     random: tuple[Candidate, ...] = ()
     more: bool = False
+    fastest: Candidate | None = None
+    measured: Set[tuple[str, bytes]] = frozenset()
 
 
-def sample_valid(sketch: PlacedSketch, n: int, rng: np.random.Generator) -> Table:
-    """At most *n* random rows that satisfy the constraints; fewer where most draws violate them."""
+def sample_valid(
+    sketch: PlacedSketch, n: int, rng: np.random.Generator, within: Domains | None = None
+) -> Table:
+    """At most *n* random rows that satisfy the constraints; fewer where most draws violate them.
+
+    With *within*, each decision is one of its rows there.  The annotation rules' draws are kept
+    where they are; where they leave no valid row, rows are completed decision by decision.
+    """
     found = np.zeros((0, len(sketch.columns)), dtype=np.int64)
     for _ in range(_SAMPLING_TRIES):
         table = sketch.sample(max(n, 16), rng)
+        if within is not None:
+            table = _moved_within(sketch.space, table, within, rng)
         found = np.concatenate([found, table[sketch.valid(table)]])
         if len(found) >= n:
             break
+    if within is not None and not len(found) and all(map(len, within)):
+        choices = [np.broadcast_to(rows, (n, *rows.shape)) for rows in within]
+        found = sketch.space.complete(choices, rng)
     return found[:n]
+
+
+def _moved_within(space: Space, table: Table, within: Domains, rng: np.random.Generator) -> Table:
+    """*table* with every decision that is none of its rows in *within* drawn from these."""
+    table = table.copy()
+    for rows, at in zip(within, space.slices.values(), strict=True):
+        if len(rows):
+            outside = ~(table[:, None, at] == rows[None]).all(axis=2).any(axis=1)
+            table[outside, at] = rows[rng.integers(len(rows), size=int(outside.sum()))]
+    return table
 
 
 def score(task: Task, model: CostModel, sketch: PlacedSketch, table: Table) -> Scored:
@@ -177,3 +213,55 @@ def top(
             if kept == n:
                 break
     return sorted(shortlist.values(), key=lambda c: -c.score)[:n]
+
+
+def merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
+    """The *n* best distinct rows of *sketch*, best first."""
+    same = [g for g in groups if g.sketch.key == sketch.key]
+    table = np.concatenate([g.table for g in same])
+    scores = np.concatenate([g.scores for g in same])
+    _, first = np.unique(table, axis=0, return_index=True)
+    best = first[np.argsort(-scores[first], kind="stable")][:n]
+    return Scored(sketch, table[best], scores[best])
+
+
+def roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """*n* row numbers, drawn in proportion to *weight*, uniformly when all weights are 0."""
+    cumulated = np.cumsum(weight)
+    if cumulated[-1] <= 0:
+        return rng.integers(len(weight), size=n).astype(np.intp)
+    drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
+    rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
+    return rows
+
+
+def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate | None) -> Pool:
+    """*pool* with the deviation of every score and the *fastest* program measured so far.
+
+    It is *pool* itself if *model* does not know its deviations.
+    """
+    if not isinstance(model, Uncertain):
+        return pool
+    rescored: list[Candidate] = []
+    if fastest is not None:
+        rescored = score(task, model, fastest.sketch, fastest.row[None]).candidates()
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in (*pool.best, *pool.random, *rescored):
+        groups.setdefault(candidate.sketch.key, []).append(candidate)
+    known: dict[tuple[str, bytes], float] = {}
+    for group in groups.values():
+        programs = Programs(group[0].sketch.space, np.array([c.row for c in group]))
+        found = model.deviations(task, programs)
+        if found is None:
+            return pool
+        known |= zip((c.key for c in group), found.tolist(), strict=True)
+
+    def judged(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+        return tuple(replace(c, deviation=known[c.key]) for c in candidates)
+
+    return replace(
+        pool,
+        best=judged(pool.best),
+        random=judged(pool.random),
+        fastest=next(iter(judged(rescored)), None),
+    )

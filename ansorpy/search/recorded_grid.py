@@ -9,16 +9,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.recorded_grid import Grid
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.placed_sketch import Pair, PlacedSketch
+from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.decisions import nearest
+from ansorpy.schedule.row_numbers import RowNumbers
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 
@@ -49,11 +49,19 @@ class _GridSketch(PlacedSketch):
 class _GridSpace(Space):
     """The space of a grid: valid rows are the recorded ones, whatever the constraints."""
 
+    recorded: Table = field(kw_only=True)
     numbers: RowNumbers = field(kw_only=True)
 
     def valid(self, table: Table) -> npt.NDArray[np.bool_]:
         """Boolean mask of the rows that were recorded."""
         return self.numbers.of(table) >= 0
+
+    def possible(self, low: Table, high: Table) -> npt.NDArray[np.bool_]:
+        """Boolean mask of the boxes that contain a recorded row."""
+        found = np.zeros(len(low), dtype=np.bool_)
+        for at, (least, most) in enumerate(zip(low, high, strict=True)):
+            found[at] = ((self.recorded >= least) & (self.recorded <= most)).all(axis=1).any()
+        return found
 
 
 class GridSource:
@@ -69,7 +77,7 @@ class GridSource:
         preset = replace(preset_for(target, header.preset), move=None)
         self.grid = grid
         self.numbers = RowNumbers(grid.rows)
-        space = _GridSpace(state, numbers=self.numbers)
+        space = _GridSpace(state, recorded=grid.rows, numbers=self.numbers)
         placed = State.replay(state.definition, state.history[: header.placed_steps])
         self.sketch = _GridSketch(
             name, placed, header.sketch, header.sketch_steps, space, target, preset,
@@ -77,6 +85,11 @@ class GridSource:
         )  # fmt: skip
         self.definitions = (Definition(name, state.definition),)
         self.pairs = (Pair(name, header.sketch),)
+
+    def begin(self, number: int) -> PartialSketch:
+        """The grid's sketch, which has no other placement."""
+        sketch = self.sketch
+        return PartialSketch.begin(number, sketch.placed, sketch.target, (), sketch.make)
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
@@ -95,37 +108,6 @@ class GridSource:
             return None
         [number] = self.numbers.of(row[None])
         return None if number < 0 else int(number)
-
-
-class RowNumbers:
-    """Looks up the numbers of many rows of a table at once."""
-
-    def __init__(self, rows: Table) -> None:
-        self._values = [np.unique(column) for column in rows.T]
-        sizes = [len(values) for values in self._values]
-        if np.prod(np.asarray(sizes, dtype=np.float64)) >= 2.0**62:
-            raise ForeignFile("the grid has too many combinations of values to number them")
-        self._weights = np.cumprod([1, *sizes[:-1]]).astype(np.int64)
-        keys = self._keys(rows)[0]
-        self._order = np.argsort(keys, kind="stable")
-        self._keys_sorted = keys[self._order]
-
-    def of(self, table: Table) -> npt.NDArray[np.int64]:
-        """The number of each row of *table*, -1 for missing ones."""
-        keys, known = self._keys(table)
-        at = np.minimum(np.searchsorted(self._keys_sorted, keys), len(self._order) - 1)
-        found = known & (self._keys_sorted[at] == keys)
-        return np.where(found, self._order[at], -1)
-
-    def _keys(self, table: Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """One key per row, and whether all of the row's values occur in the grid."""
-        keys = np.zeros(len(table), dtype=np.int64)
-        known = np.ones(len(table), dtype=np.bool_)
-        for column, values, weight in zip(table.T, self._values, self._weights, strict=True):
-            at = np.minimum(np.searchsorted(values, column), len(values) - 1)
-            known &= values[at] == column
-            keys += weight * at
-        return keys, known
 
 
 class GridRunner:

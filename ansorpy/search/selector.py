@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from ansorpy.errors import UsageError
 from ansorpy.search.population import Candidate, Pool
 
-__all__ = ["Selector", "different"]
+__all__ = ["Selector", "deviation_of", "different"]
 
 
 class Selector(Protocol):
@@ -22,3 +23,17 @@ class Selector(Protocol):
 def different(candidates: Iterable[Candidate]) -> list[Candidate]:
     """*candidates* without duplicates, in order."""
     return list({c.key: c for c in candidates}.values())
+
+
+def deviation_of(candidate: Candidate, selector: str) -> float:
+    """The deviation of *candidate*'s score, which *selector* needs.
+
+    Raises:
+        UsageError: The cost model does not know it.
+    """
+    if candidate.deviation is None:
+        raise UsageError(
+            f"the selector {selector} needs a cost model that knows the uncertainty of its scores",
+            hint="use --cost-model rf, or another selector",
+        )
+    return candidate.deviation

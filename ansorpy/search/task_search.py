@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import History
-from ansorpy.search.population import Candidate, SketchSource
+from ansorpy.search.population import Candidate, SketchSource, with_deviations
 from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
@@ -85,6 +86,8 @@ class TaskSearch:
         self.context = Context(task, source, model, np.random.default_rng(self.options.seed))
         self._listener = listener
         self.default_pending = True
+        self._fastest: Candidate | None = None
+        self._fastest_s = inf
         self._seeds: list[Candidate] | None = None
         """Unmeasured candidates from records; None before these were read."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
@@ -127,6 +130,8 @@ class TaskSearch:
         if len(seeds) == n:
             return seeds
         pool = self.strategy.ask(self.context, n - len(seeds))
+        pool = with_deviations(pool, self.task, self.context.model, self._fastest)
+        pool = replace(pool, measured=self.context.measured)
         chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)
         picked = different(_in_turns(self._new(chosen), seeds, begun))
         self.exhausted = not picked and not pool.more
@@ -167,7 +172,7 @@ class TaskSearch:
         self.default_pending = earlier.default is None
         if self.options.transfer.own:
             found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
-            self.strategy.tell(found)
+            self._tell_strategy(found)
             self._recall(earlier)
         # A new random stream: the one that made these trials would sample them again.
         self.context.rng = np.random.default_rng([self.options.seed, len(records)])
@@ -252,7 +257,7 @@ class TaskSearch:
 
     def _tell(self, found: Sequence[_Found]) -> None:
         """Pass results to the strategy and train the model, one placed sketch's rows at a time."""
-        self.strategy.tell([(candidate, end.result) for candidate, end in found])
+        self._tell_strategy([(candidate, end.result) for candidate, end in found])
         groups: dict[str, list[_Found]] = {}
         for candidate, end in found:
             groups.setdefault(candidate.sketch.key, []).append((candidate, end))
@@ -261,6 +266,13 @@ class TaskSearch:
         self.context.model.refit()
         event = {"task": self.task.key, "trials": self.history.trials, "scores": _scores(found)}
         self.trials.journal.note("refit", event)
+
+    def _tell_strategy(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        """Pass results to the strategy, and remember the fastest candidate."""
+        self.strategy.tell(found)
+        for candidate, result in found:
+            if result.ok and result.median_s < self._fastest_s:
+                self._fastest, self._fastest_s = candidate, result.median_s
 
     def _learn(
         self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]

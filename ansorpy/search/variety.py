@@ -11,7 +11,7 @@ from ansorpy.cost.nest_view import Floats
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Scored, top
 
-__all__ = ["differing", "nearest", "varied"]
+__all__ = ["differing", "nearest", "spread", "varied"]
 
 Codes = npt.NDArray[np.int64]
 
@@ -35,7 +35,14 @@ def varied(
     taken: set[tuple[str, bytes]],
     error: float,
 ) -> list[Candidate]:
-    """The *n* candidates of *groups* to try next, most important first; none that is *taken*.
+    """The *n* candidates of *groups* to try next, most important first; none that is *taken*."""
+    return spread(top(groups, max(_SHORTLIST, 2 * n), taken), n, error, tried)
+
+
+def spread(
+    offered: Sequence[Candidate], n: int, error: float, tried: Sequence[Candidate] = ()
+) -> list[Candidate]:
+    """The *n* of the candidates *offered* to try next, most important first.
 
     Repeatedly takes the candidate with the highest upper bound: the logarithm of its score plus
     *error* times the share of the model's error that remains unknown, given the programs *tried* or
@@ -45,7 +52,6 @@ def varied(
     Paper: GP-BUCB (Desautels et al., JMLR 2014), batches by hallucinated observations.  Differs:
     only the nearest observation counts, which needs no matrix.
     """
-    offered = top(groups, max(_SHORTLIST, 2 * n), taken)
     if not offered:
         return []
     names = list(dict.fromkeys(name for c in offered for name in c.sketch.space.slices))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal
 
@@ -88,6 +88,14 @@ class Budget:
                 return None
             return Budget(time_limit_s=_LIMIT_S[effort][network], plateau=_PLATEAU[effort])
         return Budget(trials, trials_per_task, time_limit_s)
+
+    def divided(self, searches: int) -> Budget:
+        """The budget of each of several *searches* that together have this one."""
+        return replace(
+            self,
+            trials=self.trials and max(self.trials // searches, 1),
+            time_limit_s=self.time_limit_s and self.time_limit_s / searches,
+        )
 
     def round_size(self, tasks: int) -> int:
         """Maximum number of trials in one round of one task: about a quarter of its share.

@@ -45,7 +45,7 @@ TUNING_PARTS: Mapping[str, TuningPart] = {
     "strategy": TuningPart(STRATEGIES, "search.strategy", Registry.factory),
     "selector": TuningPart(SELECTORS, "search.selector"),
     "cost_model": TuningPart(MODELS, "model", Registry.shared),
-    "scheduler": TuningPart(SCHEDULERS, "scheduler"),
+    "scheduler": TuningPart(SCHEDULERS, "scheduler", Registry.factory),
     "objective": TuningPart(OBJECTIVES, "objective"),
     "transfer": TuningPart(TRANSFERS, "search.transfer"),
 }

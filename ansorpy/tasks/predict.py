@@ -9,12 +9,13 @@ import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.nest_view import view_nest
+from ansorpy.cost.pretrained import shipped_model
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.search.population import SketchSource
+from ansorpy.search.population import Candidate, Pool, SketchSource, score_all
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
@@ -40,6 +41,11 @@ class PredictOptions:
     generations: int = 2
     answers: int = 2
     seed: int = 0
+    pretrained: bool = True
+    """If a model ships for the machine's family, it chooses among the analytic model's best."""
+    drafts: int = 16
+    """The search offers four times as many candidates for that choice, of each definition and
+    sketch at most twice as many."""
 
 
 def predicted_best(
@@ -52,9 +58,15 @@ def predicted_best(
     """Yield programs, starting with the one predicted fastest and ending with the default schedule.
 
     Nothing is measured; the caller should take the first that builds and gives correct results.
+
+    Without a *model*, the analytic one leads the search, and the one that ships, if there is one,
+    orders what was found.  Paper: Pruner (ASPLOS 2025), whose draft model is a formula, too.  A
+    search led by the trees takes twice the time, and leads to programs about which they are most
+    wrong.
     """
     chosen = options or PredictOptions()
     rng = np.random.default_rng(chosen.seed)
+    shipped = None if model or not chosen.pretrained else shipped_model(task.target)
     context = Context(task, source, model or AnalyticModel(), rng)
     search = Evolution(
         scouts=chosen.sketches,
@@ -62,7 +74,10 @@ def predicted_best(
         generations=chosen.generations,
         survivors=chosen.survivors,
     )
-    pool = search.ask(context, chosen.answers)
+    if shipped is None:
+        pool = search.ask(context, chosen.answers)
+    else:
+        pool = _verified(task, search.ask(context, chosen.drafts), shipped)
     for candidate in TopK().pick(pool, chosen.answers, rng):
         try:
             state = candidate.state()
@@ -70,6 +85,16 @@ def predicted_best(
             continue  # no program exists for this row; the next one is nearly as good
         yield state
     yield State.initial(task.dag)
+
+
+def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
+    """The best of *drafts* with the scores that *model* gives them."""
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in drafts.best:
+        groups.setdefault(candidate.sketch.key, []).append(candidate)
+    tables = [(each[0].sketch, np.array([c.row for c in each])) for each in groups.values()]
+    scored = score_all(task, model, tables)
+    return Pool(tuple(candidate for group in scored for candidate in group.candidates()))
 
 
 def predicted_seconds(task: Task, state: State) -> float:

@@ -43,7 +43,7 @@ def predicted_of_all(
 
     Args:
         preset: Rules; if given, all predictions are made in this process; default: the target's.
-        model: Cost model; if given, likewise; default: the analytic model.
+        model: Cost model; if given, likewise; default: as the options say.
         making: What to make of the first program of each task.
         known: Programs of some tasks, by number, which are not predicted again.
         processes: Number of processes; default: as many as pay off, at most one per core.

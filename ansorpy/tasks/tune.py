@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 
@@ -73,13 +73,14 @@ class WeightedTask:
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """The replaceable parts of a tuning run; ``model`` makes the cost model that all tasks share.
+    """The replaceable parts of a tuning run.
 
+    ``scheduler`` makes the run's own scheduler, and ``model`` the cost model that all tasks share.
     ``networks`` are those that ``objective`` refers to; empty: one network with the tasks' weights.
     """
 
     search: SearchOptions = SearchOptions()
-    scheduler: TaskScheduler = Gradient()
+    scheduler: Callable[[], TaskScheduler] = Gradient
     objective: Objective = WeightedSum()
     networks: tuple[TunedNetwork, ...] = ()
     model: Callable[[], CostModel] = BoostedTrees
@@ -186,6 +187,7 @@ class _Run:
         if isinstance(given, saved.SavedModel):
             self.trials.keep_model(given.digest, given.text())
         self.model = model = given()
+        self.scheduler = self.options.scheduler()
         self.journal, trials = self.trials.journal, self.trials
         self.pace = Pace(self.budget, len(self.tasks))
         self.networks = self.options.networks or (
@@ -241,15 +243,17 @@ class _Run:
                 return Ending.TRIALS
             if left_s is not None and left_s <= 0:
                 return Ending.TIME
-            at = self.options.scheduler.next(tasks, self.rng)
-            if at is None and left_s is not None and self._may_go_on():
+            chosen = self.scheduler.next(tasks, self.rng)
+            if chosen is None and left_s is not None and self._may_go_on():
                 self.is_overtime = True
                 continue
-            if at is None:
+            if chosen is None:
                 return self._ending(tasks)
+            at = chosen.task
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
+            size = min(ceil(chosen.part * size), self._allowed(at))
             with until(self._moment(self._reserved_s)):
-                spent = self.searches[at].step(min(size, self._allowed(at)))
+                spent = self.searches[at].step(size)
             self.trials.note_times(self.profiler.take_spans())
             after_s = self._left_s(self._reserved_s)
             if left_s is not None and after_s is not None:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch.fx import GraphModule
 
+from ansorpy.api.arguments import UNMEASURED
 from ansorpy.api.networks import compile
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.torch.arrays import array_of, tensor_of
@@ -29,7 +30,8 @@ class Segment(torch.nn.Module):
     """A compiled part of a graph.
 
     It is compiled by the first call, which has the values of parameters, and again when these have
-    changed or when a size exceeds what was compiled.  Programs come from the database then.
+    changed or when a size exceeds what was compiled.  For changed parameters, nothing is searched:
+    programs come from the database.
 
     Args:
         part: The same operators, for torch to run if they cannot be compiled.
@@ -77,8 +79,9 @@ class Segment(torch.nn.Module):
         if self.failure:
             return self._eager[0](*args)
         state = [_state(args[one.number]) for one in self._constants]
-        if self.model is None or state != self._state or self._grown(args):
-            if not self._compiled(args):
+        grown = self._grown(args)
+        if self.model is None or state != self._state or grown:
+            if not self._compiled(args, searches=self.model is None or grown):
                 return self._eager[0](*args)
             self._state = state
         assert self.model is not None
@@ -98,11 +101,16 @@ class Segment(torch.nn.Module):
                 grown = grown or limit is not None
         return grown
 
-    def _compiled(self, args: Sequence[Any]) -> bool:
-        """Compile the part; if that fails, say so, and let torch run it from now on."""
-        self._grown(args)
+    def _compiled(self, args: Sequence[Any], *, searches: bool) -> bool:
+        """Compile the part; if that fails, say so, and let torch run it from now on.
+
+        Args:
+            searches: Whether programs may be searched for; otherwise those recorded are taken.
+        """
         constants = {one.name: array_of(args[one.number]) for one in self._constants}
         arguments = {"threads": torch.get_num_threads(), **self._arguments}
+        if not searches:
+            arguments |= UNMEASURED
         try:
             self.model = compile(
                 self._translated.model, dims=self.dims, constants=constants, **arguments

@@ -9,7 +9,7 @@ __all__ = ["DISTRIBUTIONS", "MODULES", "missing", "sentence"]
 
 DISTRIBUTIONS = (
     "numpy", "ml_dtypes", "islpy", "llvmlite", "lightgbm", "networkx", "pydantic", "onnx", "typer",
-    "rich", "jinja2", "cachetools",
+    "rich", "jinja2", "cachetools", "scipy",
 )  # fmt: skip
 """Distributions that ansorpy depends on; records keep the versions of some."""
 MODULES = ("cupy", "torch")

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.cells import OURS, markdown
+from benchmarks.cells import OURS, markdown, write_into
 from benchmarks.command import exit_code, say
 from benchmarks.networks.measure import Settings, Tuned, measure
 from benchmarks.networks.report import means_table, networks_table
@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
     p.add_argument("--markdown", action="store_true", help="print the tables for a document")
+    p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     p.add_argument("--list", action="store_true", help="print the names and exit")
     p.add_argument("--seed", type=int, default=0)
     return p
@@ -95,7 +96,10 @@ def _main(options: argparse.Namespace) -> int:
             _say_result(found)
             results.append(found)
             _write(results, options.json)
-    for table in (networks_table(results), means_table(results)):
+    tables = [networks_table(results), means_table(results)]
+    if options.into is not None:
+        write_into(options.into, "benchmarks.networks", tables)
+    for table in tables:
         print(markdown(table.heading, table.rows)) if options.markdown else show(table)
         print()
     return int(any(r.failures for r in results))

@@ -2,7 +2,8 @@
 
 For each case and thread count it reports our time, the peers' times, the ratio of the best peer's
 time to ours (above 1, we are faster), and our share of the roofline, whose peak and bandwidth are
-measured alongside.  Every engine's result is checked in float64 before it is timed.  Records are
+measured alongside.  Every engine's result is checked in float64 before it is timed.  The last table
+says what is gained if each operator takes the fastest of our and the vendors' kernels.  Records are
 kept in --db, so a run that was stopped can be resumed; --json keeps results of cases not run now.
 """
 
@@ -21,15 +22,17 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
 from ansorpy.target import machine_name
 from benchmarks.command import exit_code, say
+from benchmarks.document import into
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
-from benchmarks.ops.measure import PEERS, Settings, installed_peers, measure
+from benchmarks.ops.measure import Settings, measure
+from benchmarks.ops.providers import PEERS, installed_peers
 from benchmarks.ops.report import (
     calls_table,
     cases_table,
     document,
     groups_table,
-    into,
+    providers_table,
     speedup_table,
 )
 from benchmarks.ops.result import Result, Run, read_run
@@ -169,12 +172,14 @@ def _write(run: Run, path: Path | None) -> None:
 
 def _print(run: Run, options: argparse.Namespace) -> None:
     if options.into is not None:
-        options.into.write_text(into(options.into.read_text(), document(run)))
+        options.into.write_text(into(options.into.read_text(), document(run), "benchmarks.ops"))
     if options.markdown:
         print(document(run))
     if options.into is not None or options.markdown:
         return
-    for table in (calls_table(run.calls), cases_table(run.results), groups_table(run.results)):
+    tables = (calls_table(run.calls), cases_table(run.results), groups_table(run.results),
+              providers_table(run.results))  # fmt: skip
+    for table in tables:
         show(table)
         print()
     if options.earlier is not None:

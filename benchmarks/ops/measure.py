@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -20,19 +19,12 @@ from ansorpy.tasks.budget import Effort
 from benchmarks.cells import OURS
 from benchmarks.ops.case import Case
 from benchmarks.ops.found import algorithm_found
+from benchmarks.ops.providers import PEERS, PROVIDERS
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.result import EngineTime, Result
 from benchmarks.peak import Peak, measure_peak
 
-__all__ = ["PEERS", "Settings", "installed_peers", "measure"]
-
-PEERS = ("onnxruntime", "openvino", "torch")
-_FACTORIES = {
-    OURS: "benchmarks.ops.engines:open_ours",
-    "onnxruntime": "benchmarks.ops.engines:open_onnx",
-    "openvino": "benchmarks.ops.engines:open_onnx",
-    "torch": "benchmarks.ops.engines:open_torch",
-}
+__all__ = ["Settings", "contender", "measure"]
 
 # Cases take microseconds to milliseconds, so a short burst still has many calls.
 POLICY = Policy(burst_s=0.15, untimed_s=0.05, rounds=(7, 15))
@@ -48,11 +40,6 @@ class Settings:
     seed: int = 0
     peers: Sequence[str] = PEERS
     policy: Policy = POLICY
-
-
-def installed_peers() -> list[str]:
-    """The engines of :data:`PEERS` whose package is installed."""
-    return [name for name in PEERS if find_spec(name) is not None]
 
 
 def measure(
@@ -76,7 +63,7 @@ def measure(
         reference = Path(folder, "reference.npz")
         Reference.of(case, settings.seed).save(reference)
         names = [name for name in (OURS, *settings.peers) if name not in failures]
-        contenders = [_contender(n, case, threads, settings, reference) for n in names]
+        contenders = [contender(n, case, threads, settings, reference) for n in names]
         before = measure_peak(threads, case.bytes)
         timings = compare(
             contenders,
@@ -133,14 +120,15 @@ def _engine_time(timing: Timing) -> EngineTime:
     )
 
 
-def _contender(
+def contender(
     name: str, case: Case, threads: int, settings: Settings, reference: Path
 ) -> Contender:
+    """The engine *name* for *case*, whose result is checked against *reference*."""
+    provider = PROVIDERS[name]
     arguments: dict[str, Any] = {
         "case": case.name, "threads": threads, "seed": settings.seed, "reference": str(reference),
+        **provider.arguments,
     }  # fmt: skip
     if name == OURS:
         arguments["db"] = str(settings.db)
-    elif name != "torch":
-        arguments["engine"] = name
-    return Contender(name, _FACTORIES[name], arguments)
+    return Contender(name, provider.factory, arguments)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import geometric_mean, median
 
-from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table
 from benchmarks.cells import OURS, engine_ms, engines_of, markdown, milliseconds, two_digits
+from benchmarks.ops.providers import PROVIDERS
 from benchmarks.ops.result import Result, Run
 
 __all__ = [
-    "BEGIN", "END", "calls_table", "cases_table", "document", "groups_table", "into",
+    "calls_table", "cases_table", "document", "groups_table", "providers_table",
     "speedup_table",
 ]  # fmt: skip
-
-BEGIN, END = "<!-- benchmarks.ops -->", "<!-- end of benchmarks.ops -->"
 
 
 def cases_table(results: Sequence[Result]) -> Table:
@@ -69,6 +67,36 @@ def calls_table(calls: Sequence[Result]) -> Table:
     return Table("", heading, tuple(rows), frozenset(heading[1:]))
 
 
+def providers_table(results: Sequence[Result]) -> Table:
+    """What is gained if every case takes its fastest provider, for each thread count.
+
+    One row per provider: the cases that it computes fastest, and by how much it is ahead of ours
+    there, as a geometric mean; then all cases with the fastest provider of each.
+
+    Paper: Woodpecker-DL, arXiv 2008.04567, which chooses between its own code and the vendor's
+    library by time.  Bolt, MLSys 2022, searches the library's templates, which these packages do
+    themselves.  Here it is a comparison: what is compiled and exported is always our own.
+    """
+    heading = ("provider", "library", "threads", "fastest of", "cases", "ours / fastest")
+    known = [r for r in results if r.provider is not None and r.ours_ms is not None]
+    rows = []
+    for count in sorted({r.threads for r in known}):
+        there = [r for r in known if r.threads == count]
+        for name in engines_of(there):
+            won = [r for r in there if r.provider == name]
+            library = PROVIDERS[name].library
+            rows.append((name, library, count, len(won), len(there), _mean(_gains(won))))
+        rows.append(("fastest of each", "", count, len(there), len(there), _mean(_gains(there))))
+    cells = tuple((*map(str, row[:-1]), two_digits(row[-1])) for row in rows)
+    return Table("", heading, cells, frozenset(heading[2:]))
+
+
+def _gains(results: Sequence[Result]) -> list[float]:
+    """Our time relative to that of the fastest provider, ours included."""
+    pairs = [(r.ours_ms, min(e.median_ms for e in r.engines.values())) for r in results]
+    return [ours / fastest for ours, fastest in pairs if ours is not None]
+
+
 def speedup_table(results: Sequence[Result], earlier: Sequence[Result]) -> Table:
     """Speedup over an earlier run: geometric mean and extremes for each family."""
     before = {r.key: r.ours_ms for r in earlier}
@@ -90,19 +118,6 @@ def document(run: Run) -> str:
     if calls.rows:
         parts.append(markdown(calls.heading, calls.rows))
     return "\n\n".join(parts)
-
-
-def into(text: str, section: str) -> str:
-    """Replace the part of *text* between the two marks by *section*.
-
-    Raises:
-        UsageError: The marks are missing or out of order.
-    """
-    before, found, rest = text.partition(BEGIN)
-    _, closed, after = rest.partition(END)
-    if not (found and closed):
-        raise UsageError("the document has no place for the tables", hint=f"add {BEGIN} {END}")
-    return f"{before}{BEGIN}\n{section}\n{END}{after}"
 
 
 def _provenance(run: Run) -> str:

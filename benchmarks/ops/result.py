@@ -75,6 +75,11 @@ class Result(_Model):
         return min(peers, key=lambda name: self.engines[name].median_ms, default=None)
 
     @property
+    def provider(self) -> str | None:
+        """Whoever computes the case fastest, we or a peer; None if all failed."""
+        return min(self.engines, key=lambda name: self.engines[name].median_ms, default=None)
+
+    @property
     def best_peer_ms(self) -> float | None:
         """Its median."""
         return None if self.best_peer is None else self.engines[self.best_peer].median_ms

@@ -19,6 +19,7 @@ from typing import Any
 
 from ansorpy.config import default_threads
 from ansorpy.evaluation.tables import Table, show
+from benchmarks.cells import write_into
 from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 
 __all__ = ["Bench", "main"]
@@ -133,6 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--repeats", type=int, default=3, help="number of processes; the median counts")
     p.add_argument("--folder", type=Path, default=Path("build/overhead"), help="models, libraries")
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     options = p.parse_args(arguments)
     bench = Bench(options.folder, options.threads, options.effort, options.repeats)
     found: dict[str, Found] = {}
@@ -145,6 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for part, figures in found.items():
         show(table_of(part, figures))
         print()
+        if options.into:
+            write_into(options.into, f"benchmarks.overhead {part}", [table_of(part, figures)])
     if options.json:
         options.json.write_text(json.dumps({"threads": options.threads, **found}, indent=2) + "\n")
     return 0

@@ -1,1 +1,1 @@
-"""``python -m benchmarks.search``: compare search strategies on recorded spaces."""
+"""Recorded search spaces: complete grids of measured programs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +18,9 @@ from ansorpy.schedule.space import Space
 from ansorpy.search.population import sample_valid, score
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
-from benchmarks.ops.families.conv2d import Conv2d
-from benchmarks.ops.suite import case_named
+from benchmarks.ops.suite import RESNET_CONV, case_named
 
-__all__ = ["FOLDER", "PLANS", "Plan", "derived_today", "plan_named"]
+__all__ = ["FOLDER", "PLANS", "Plan", "derived_today", "plan_named", "recorded"]
 
 FOLDER = Path(__file__).parent / "spaces"
 
@@ -74,7 +74,7 @@ class Plan:
 
 PLANS = (
     Plan("matmul", case_named("GMM.512x512x512.b1"), points=4000),
-    Plan("conv", Conv2d("C2D", (56, 56), 64, 64, 3, 1, 1), points=2500),
+    Plan("conv", RESNET_CONV, points=2500),
     Plan("winograd", case_named("C2D.14x14.256-256.k3s1.b1"), "winograd(4x4)", points=2400),
     Plan("depthwise", case_named("DEP.112x112.32-32.k3s1.b1"), points=2300),
     Plan("softmax", case_named("SOFTMAX.12x128x128")),
@@ -100,6 +100,19 @@ def plan_named(name: str) -> Plan:
     raise UsageError(
         f"no space is called {name!r}", hint=f"there are {', '.join(p.name for p in PLANS)}"
     )
+
+
+def recorded(folder: Path = FOLDER, names: Sequence[str] = ()) -> list[Path]:
+    """Files of the spaces in *folder*, or of those that are named.
+
+    Raises:
+        UsageError: There is no such space.
+    """
+    known = {path.stem: path for path in sorted(folder.glob("*.npz"))}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no space is called {name!r}", hint=f"choose from {', '.join(known)}")
+    return [known[name] for name in names or known]
 
 
 def derived_today(grid: Grid, programs: int = 16) -> float:

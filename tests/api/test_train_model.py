@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from ansorpy.api.train_model import load_trials
+from ansorpy.api.parts import Parts
+from ansorpy.api.train_model import fit_weights, load_trials
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim
 from ansorpy.ir.rewrite.sizes import dag_at
@@ -78,3 +81,16 @@ def test_trials_for_other_machines_are_left_out(tmp_path: Path) -> None:
         assert set(load_trials(database, other).data.tasks) == {arm.key}
         nothing = load_trials(database, Target.parse("sm_90"))
     assert isinstance(nothing, BoostedTrees) and not nothing.data.tasks
+
+
+def test_weights_are_fitted_to_the_trials_and_chosen_by_their_file(tmp_path: Path) -> None:
+    path, tasks = tmp_path / "t.db", (matmul(24, 24, 24), dense_relu(32, 32, 32))
+    record(path, *tasks)
+    with Database(path) as database:
+        found = fit_weights(database, tasks[0].target)
+        with pytest.raises(UsageError, match="0 programs for aarch64"):
+            fit_weights(database, Target.parse("cortex-a76"))
+    assert (found.programs, found.tasks) == (24, 2) and found.correlation > 0.5
+    file = tmp_path / "weights.json"
+    file.write_text(found.model.text())
+    assert Parts(cost_model=str(file)).model() == found.model

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from llvmlite import binding
 
+import ansorpy as ap
 from ansorpy.cli.main import main
 from ansorpy.runtime.library.forms import Form, Pack
 from tests.frontend.models import graph_model, node
@@ -47,6 +48,21 @@ def printed(*files: str) -> str:
     command = ["cc", "-O1", "net_example.c", *files, "-o", "example", "-lm", "-pthread"]
     subprocess.run([*command, "-Wl,-rpath,$ORIGIN"], check=True)
     return subprocess.run(["./example", "2"], check=True, capture_output=True, text=True).stdout
+
+
+def test_an_operator_has_all_forms(
+    tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, w = ap.placeholder((5, 7), name="x"), ap.placeholder((7, 3), name="w", constant=True)
+    k = ap.reduce_axis(7, name="k")
+    y = ap.compute((5, 3), lambda i, j: ap.sum(x[i, k] * w[k, j], axis=k), name="y")
+    kernel = ap.build([x, w, y]).bind(w=rng.standard_normal((7, 3)).astype(np.float32))
+    said = set()
+    for form in FORMS:
+        made = kernel.export(f"net{form.suffix}")
+        said.add(printed(assembled(str(made)) if form is Form.LL else f"./{made.name}"))
+    assert len(said) == 1
 
 
 def assembled(listing: str) -> str:

@@ -130,7 +130,7 @@ def test_a_tuned_network_shows_its_kernels_beside_its_tasks(
     assert main(asked("show", folder, "--db", str(tmp_path / "none.db"))) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("dimensions\n") and "\nkernels\n" not in printed
-    assert "before it is compiled" in printed
+    assert "before compilation" in printed
     assert main(asked("tune", folder, "--trials-per-task", "1")) == 0
     capsys.readouterr()
     assert main(asked("show", folder, "--json")) == 0

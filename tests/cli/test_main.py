@@ -23,7 +23,9 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("compile", "tune", "run", "bench", "verify", "show", "explain", "report",
                  "export", "db", "doctor"):  # fmt: skip
         assert f" {verb} " in text
-    assert "ANSORPY_NUM_THREADS" in text
+    assert "Example: ansorpy compile" in text and "<bool>" not in text.replace("-h      <bool>", "")
+    assert main(["doctor", "--environment"]) == 0
+    assert "ANSORPY_NUM_THREADS" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verb", [v.__name__ for v in module.VERBS])
@@ -89,9 +91,9 @@ def test_too_little_memory_is_one_plain_error(
         (["bench", "x.onnx", "--shape", "x:yes"], "'x:yes' is not an input's shape"),
         (["compile", "x.onnx", "--target", "pdp11"], "unknown target 'pdp11'"),
         (["db", "runs", "--db", "t.db", "--run", "1"], "are for a replay"),
-        (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'model', 'repair'"),
+        (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'repair'"),
         (["db", "runs", "t.db"], "unexpected extra argument"),
-        (["report", "t.onnx"], "MODEL is for a page"),
+        (["report", "--bench", "b.json"], "--bench is for a page"),
     ],
 )
 def test_wrong_use_is_exit_2(

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.cli.progress import SearchReport, Talk
+from ansorpy.api.project import open_project
+from ansorpy.api.request import Request
+from ansorpy.cli import progress
+from ansorpy.cli.progress import SearchReport, Talk, plan_text
 from ansorpy.cli.status_line import StatusLine
+from ansorpy.cost.saved import SavedModel
+from ansorpy.evaluation.random_networks import random_network
 from ansorpy.search.events import Phase
 from tests.api.display.events import LARGE, planned, report
 
@@ -50,3 +55,22 @@ def test_a_status_line_comes_seldom_off_a_terminal(capsys: pytest.CaptureFixture
         for number in range(3):
             status(f"round {number}")
     assert capsys.readouterr().err == "round 0\n"
+
+
+@pytest.mark.parametrize(
+    ("shipped", "cost_model", "ranked"),
+    [
+        (True, "boosted", "by the model that ships for a family (12 programs of 3 tasks)"),
+        (True, "analytic", "by the closed-form model"),
+        (True, "random", "by the given model"),
+        (False, "boosted", "by the closed-form model"),
+    ],
+)
+def test_the_plan_says_what_ranks_if_nothing_is_measured(
+    shipped: bool, cost_model: str, ranked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SavedModel("a family", 12, 3, ()) if shipped else None
+    monkeypatch.setattr(progress, "pretrained_for", lambda target: found)
+    request = Request.of(effort="none", cost_model=cost_model)
+    text = plan_text(open_project(random_network(0), request), request)
+    assert text.endswith(f"; nothing is measured, programs are ranked {ranked}")

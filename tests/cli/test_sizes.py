@@ -23,7 +23,7 @@ from ansorpy.evaluation.inputs import port_shapes
 from ansorpy.runtime.ports import Port
 from ansorpy.size_ranges import AnySize, SizeRange, dims_of
 from benchmarks.dynamic.suite import TINY
-from tests.frontend.models import operator_model
+from tests.frontend.models import graph_model, node
 
 F32 = np.dtype(np.float32)
 
@@ -93,7 +93,7 @@ def test_a_list_of_sizes_is_timed_size_by_size(
     library: str, timed: list[Contender], capsys: pytest.CaptureFixture[str]
 ) -> None:
     original = str(Path(library).with_suffix(".onnx"))
-    onnx.save(operator_model("Relu", [(1, 7, 3)]), original)
+    onnx.save(graph_model([node("Relu", "x", "y")], {"x": (1, 7, 3)}, ["y"]), original)
     asked = ["bench", library, "--model", original, "--threads", "1", "--dim", "rows=5,7,40"]
     assert main([*asked, "--against", "openvino"]) == 0
     ours, theirs = timed
@@ -108,6 +108,16 @@ def test_a_list_of_sizes_is_timed_size_by_size(
     data = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [row["dims"]["rows"] for row in data["sizes"]] == [5, 7, 40]
     assert list(data["sizes"][0]["engines"]) == ["ansorpy"]
+
+
+def test_the_network_of_another_library_is_told(
+    library: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(tmp_path / "other.onnx")
+    onnx.save(graph_model([node("Relu", "z", "y")], {"z": (1, 7, 3)}, ["y"]), other)
+    assert main(["verify", library, "--model", other, "--dim", "rows=7"]) == 2
+    said = capsys.readouterr().err
+    assert f"takes 'x', which is no input of {other}: it was made from another network" in said
 
 
 def test_one_size_is_timed_as_before(

@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = [
     "compile net.onnx -o", "compile net.onnx --target c:word=64 -o", "export net.onnx --db t.db -o",
     "export net.onnx --db t.db --emit c -o", "bench net.so -o", "run net.so --save",
-    "db model --db t.db -o", "db repair --db t.db -o",
+    "dataset train t.db -o", "db repair --db t.db -o",
 ]  # fmt: skip
 
 

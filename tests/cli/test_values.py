@@ -10,10 +10,13 @@ from ansorpy.cli.values import (
     by_network,
     latencies_by_network,
     network_names,
+    requests_of,
     targets_of,
     weights_by_network,
 )
 from ansorpy.errors import UsageError
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
 
 
 def test_values_for_all_networks_and_for_one() -> None:
@@ -55,3 +58,19 @@ def test_several_targets() -> None:
     assert targets_of("cortex-a76") == ["cortex-a76"]
     with pytest.raises(UsageError, match="--target names host twice"):
         targets_of("host,host")
+
+
+@pytest.mark.skipif(Target.host().triple[:6] != "x86_64", reason="needs an x86 CPU")
+def test_targets_that_can_be_timed_share_the_budget() -> None:
+    limits = {"trials": 9, "trials_per_task": 5, "time_limit": "10m"}
+    first, other, away = requests_of({"target": "host,x86-64-v2,cortex-a76", **limits})
+    for request in (first, other):
+        assert request.budget == Budget(trials=4, trials_per_task=5, time_limit_s=300.0)
+    assert away.target.name == "cortex-a76" and away.budget is None
+    [alone] = requests_of({"target": "host", **limits})
+    assert alone.budget == Budget(trials=9, trials_per_task=5, time_limit_s=600.0)
+    assert [r.budget for r in requests_of({"target": "host,x86-64-v2", "effort": "none"})] == [
+        None, None,
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="cortex-a76 cannot be timed on this machine"):
+        requests_of({"target": "cortex-a76,rv64gcv"})

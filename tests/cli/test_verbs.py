@@ -155,15 +155,15 @@ def test_run_refuses(
 @pytest.mark.usefixtures("no_turns")
 def test_a_library_keeps_its_sizes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     library, known = str(folder / "net.so"), ["--model", str(folder / "net.onnx")]
-    for same in (["--dim", "batch=1", *known], ["--shape", "x:1x3x9x9"]):
+    for same in (["--dim", "batch=1", *known], ["--shape", "x=1x3x9x9"]):
         assert main(["bench", library, *same]) == 0
-    assert main(["run", library, "--shape", "x:1x3x9x9"]) == 0
-    others = ["--dim batch=2", "--dim bath=1", "--shape x:2x3x9x9", "--shape y:1x3x9x9"]
+    assert main(["run", library, "--shape", "x=1x3x9x9"]) == 0
+    others = ["--dim batch=2", "--dim bath=1", "--shape x=2x3x9x9", "--shape y=1x3x9x9"]
     commands = [["verify", library, *known], ["bench", library, *known], ["run", library],
                 ["verify", "--static", library]]  # fmt: skip
     for other, command in zip(others * 2, commands * 2, strict=True):
         assert main([*command, *other.split()]) == 2
-        said = f"is a library for inputs x:1x3x9x9: {other} cannot change that"
+        said = f"is a library for inputs x=1x3x9x9: {other} cannot change that"
         assert said in capsys.readouterr().err
 
 
@@ -299,7 +299,7 @@ def test_show_lists_tasks_and_prints_programs(
     assert main(command) == 0
     assert "iB at the peak of a run: constants " in capsys.readouterr().out
     assert main([*command, "--threads", "1"]) == 0
-    assert "before it is compiled: constants " in capsys.readouterr().out
+    assert "before compilation: constants " in capsys.readouterr().out
     expected = {"definition": "float32", "nest": "for ", "steps": "", "program": "kernel(",
                 "llvm": "define", "asm": "ret"}  # fmt: skip
     for form, word in expected.items():
@@ -311,7 +311,7 @@ def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str])
     assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]) == 0
     text = capsys.readouterr().out
     assert "MultiLevelTiling" in text and "sketch 0:" in text and "skip:" not in text
-    assert re.search(r"definition direct, takes at least [0-9.e-]+ ms", text)
+    assert re.search(r"definition direct, takes at least [0-9.e-]+ us", text)
     assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--all", "--json"]) == 0
     tasks = json.loads(capsys.readouterr().out)["tasks"]
     assert "skip: " in tasks[0]["text"] and len(tasks[0]["text"]) > 3 * len(text)
@@ -331,8 +331,8 @@ def test_explain_knows_the_rates_of_this_machine(
 ) -> None:
     command = ["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]
     assert main([*command, "--threads", "1"]) == 0
-    [least_ms, *_] = re.findall(r"takes at least ([0-9.e-]+) ms", capsys.readouterr().out)
-    assert float(least_ms) > 1e-2
+    [least_us, *_] = re.findall(r"takes at least ([0-9.e-]+) us", capsys.readouterr().out)
+    assert float(least_us) > 10
 
 
 def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

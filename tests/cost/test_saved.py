@@ -136,7 +136,7 @@ def test_lightgbm_never_reads_the_trees_of_others(
     monkeypatch.undo()
     with pytest.raises(ForeignFile, match="was not written by you") as refused:
         SavedModel.parse(theirs, "m.txt")
-    assert "ansorpy db model" in (refused.value.hint or "")
+    assert "ansorpy dataset train" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize("cut", [1, 1000])

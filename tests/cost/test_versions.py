@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
-from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees
+from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.features import FEATURE_REVISION, FEATURE_VERSION, extract
+from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.search.recorded_grid import GridSource

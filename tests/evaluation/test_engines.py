@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -47,6 +48,25 @@ def test_an_engine_computes_in_place(name: str, model: Path) -> None:
     assert list(out) == ["y", "n"]
     assert np.allclose(out["y"], np.tanh(feeds["a"] @ feeds["b"]), atol=1e-6)
     assert np.array_equal(out["n"], -feeds["a"])
+
+
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_the_reference_flattens_softmaxes_of_older_operator_sets(
+    operator: str, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    x = rng.standard_normal((2, 3, 5), np.float32)
+    given: list[tuple[int, dict[str, Any]]] = [(9, {}), (12, {"axis": 2}), (13, {"axis": 1})]
+    for opset, options in given:
+        nodes = [node(operator, "x", "y", **options)]
+        model = graph_model(nodes, {"x": x.shape}, ["y"], opset=opset)
+        onnx.save(model, tmp_path / "m.onnx")
+        found = []
+        for name in ("reference", "onnxruntime"):
+            engine = open_engine(name, str(tmp_path / "m.onnx"), {"x": x}, threads=1)
+            engine.run()
+            found.append(engine.outputs()["y"])
+        np.testing.assert_allclose(found[0], found[1], atol=1e-6)  # type: ignore[arg-type]
 
 
 def test_open_peer_takes_json_arguments(model: Path) -> None:

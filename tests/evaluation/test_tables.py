@@ -25,12 +25,12 @@ def test_show_draws_on_a_terminal_only() -> None:
         def isatty(self) -> bool:
             return True
 
-    table = Table("t", ("a",), (("x",),))
+    table = Table("t", ("a",), (("x[y]",),))
     plain, drawn = io.StringIO(), Terminal()
     show(table, plain)
     show(table, drawn)
-    assert plain.getvalue() == "t\na\nx\n"
-    assert "x" in drawn.getvalue() and len(drawn.getvalue().splitlines()) > 3
+    assert plain.getvalue() == "t\na\nx[y]\n"
+    assert "x[y]" in drawn.getvalue() and len(drawn.getvalue().splitlines()) > 3
 
 
 def test_outputs_are_summed_up() -> None:

@@ -67,6 +67,17 @@ def test_probabilities_alone_still_show_the_error_of_small_logits(rng: np.random
     assert by_name["p"].ok and not by_name["log(p)"].ok
 
 
+def test_probabilities_that_underflow_do_not_hide_the_others(rng: np.random.Generator) -> None:
+    z = (rng.standard_normal((3, 50)) * 40).astype(np.float32)
+    theirs = {"p": softmax(z), "z": z}
+    assert (softmax(z) == 0).any()
+    assert compare_outputs("m", "ref", {"p": softmax(z)}, theirs, SOFTMAX).ok
+    wrong = softmax(z)
+    wrong[2, z[2].argsort()[-2]] = 0.0
+    result = compare_outputs("m", "ref", {"p": wrong}, theirs, SOFTMAX)
+    assert not {c.name: c for c in result.checks}["log(p)"].ok
+
+
 def test_a_saturated_softmax_alone_fails(rng: np.random.Generator) -> None:
     z = (rng.standard_normal((1, 50)) * 1e4).astype(np.float32)
     p = softmax(z)

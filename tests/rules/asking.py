@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import dedent
+from typing import Any
 
 from ansorpy.ir.tensor import Tensor
-from ansorpy.rules.base import SketchRule
+from ansorpy.rules.base import PlacementRule, SketchRule
 from ansorpy.rules.verdict import Answer, Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -43,3 +44,9 @@ def shows(state: State, expected: str) -> None:
     """Assert that the state prints as *expected*, placeholders left out."""
     lines = [x for x in state.text().splitlines() if not x.startswith("placeholder")]
     assert "\n".join(lines) == dedent(expected).strip("\n")
+
+
+def outcomes(rule: PlacementRule[Any], state: State, target: Target = CPU) -> list[State]:
+    """The states to which the rule's only decision about *state* may lead."""
+    [subject] = rule.subjects(state)
+    return [rule.take(state, subject, o) for o in rule.options(state, subject, target)]

@@ -94,4 +94,4 @@ def test_a_footprint_in_words() -> None:
         "workspace 512 KiB, inputs and outputs 256 KiB"
     )
     planned = Footprint(5 * mib, 2 * mib, None, 0)
-    assert planned.peak is None and "before it is compiled: constants 5 MiB" in str(planned)
+    assert planned.peak is None and "before compilation: constants 5 MiB" in str(planned)

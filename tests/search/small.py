@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
+import pytest
+
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.errors import MissingDependency
+from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.strategies.chameleon import Chameleon
 from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.harl import Harl
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategies.rl import ReinforcedSearch
+from ansorpy.search.strategy import Strategy
 from ansorpy.tasks.predict import PredictOptions
 
-__all__ = ["EVOLUTION", "PREDICTION", "SAMPLING", "TREES"]
+__all__ = ["EVOLUTION", "PREDICTION", "SAMPLING", "TREES", "small_strategy"]
 
 EVOLUTION = partial(Evolution, sketches=2, scouts=3, population=64, generations=1)
 SAMPLING = partial(RandomSearch, sketches=1, population=16)
 PREDICTION = partial(PredictOptions, sketches=3, population=64, generations=1)
 TREES = partial(BoostedTrees, BoostedOptions(8))
+WALKS: Mapping[str, Callable[[], Strategy]] = {
+    "chameleon": partial(Chameleon, sketches=2, chains=32, steps=4),
+    "rl": partial(ReinforcedSearch, sketches=2, chains=32, steps=4),
+    "harl": partial(Harl, sketches=1, chains=32, least=16, steps=4),
+}
+
+
+def small_strategy(name: str) -> Callable[[], Strategy]:
+    """A factory of the strategy called *name*; of fewer and shorter chains if it walks.
+
+    Skips the test where the strategy needs a package that is missing.
+    """
+    factory = WALKS.get(name) or STRATEGIES.factory(name)
+    try:
+        factory()
+    except MissingDependency as error:
+        pytest.skip(error.message)
+    return factory

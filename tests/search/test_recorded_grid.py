@@ -8,37 +8,23 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.errors import ForeignFile
 from ansorpy.measure.recorded_grid import Grid
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import TrialKind
 from ansorpy.schedule.state import State
-from ansorpy.search.recorded_grid import GridRunner, GridSource, RowNumbers
+from ansorpy.search.recorded_grid import GridRunner, GridSource
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.evolution import crossover
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.grids import grid_of
+from tests.search.small import small_strategy
 from tests.search.tasks import dense_relu, matmul
 
 
 @cache
 def small() -> Grid:
     return grid_of(matmul(48, 36, 60))
-
-
-def test_rows_are_numbered(rng: np.random.Generator) -> None:
-    rows = rng.permutation(np.unique(rng.integers(0, 5, size=(60, 4)), axis=0))
-    numbers = RowNumbers(rows)
-    assert numbers.of(rows).tolist() == list(range(len(rows)))
-    others = rng.integers(-1, 7, size=(500, 4))
-    known = {tuple(row): n for n, row in enumerate(rows.tolist())}
-    assert numbers.of(others).tolist() == [known.get(tuple(row), -1) for row in others.tolist()]
-
-
-def test_too_many_values_to_number() -> None:
-    with pytest.raises(ForeignFile, match="too many combinations"):
-        RowNumbers(np.tile(np.arange(40)[:, None], (1, 12)))
 
 
 def test_what_is_drawn_mutated_and_crossed_stays_in_the_cut_domains(
@@ -98,7 +84,7 @@ def test_the_default_schedule_is_answered_other_programs_are_not_recorded() -> N
 def test_every_strategy_searches_a_grid_to_its_end(strategy: str) -> None:
     grid = grid_of(dense_relu(24, 36, 48), points=40)
     source = GridSource(grid)
-    options = SearchOptions(strategy=STRATEGIES.factory(strategy), seed=1)
+    options = SearchOptions(strategy=small_strategy(strategy), seed=1)
     database = Database()
     trials = MeasuredTrials(GridRunner(source), database)
     search = TaskSearch(grid.task, source, BoostedTrees(), trials, options)

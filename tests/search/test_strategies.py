@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -21,42 +23,15 @@ from ansorpy.search.strategies.annealing import Annealing, stepped
 from ansorpy.search.strategies.droplet import Droplet
 from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.sequence import Then
-from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.strategy import Context
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
+from tests.search.asking import bowl, context, measured, ok, predicted
 from tests.search.runners import FormulaRunner
+from tests.search.small import small_strategy
 from tests.search.tasks import matmul, sampler, scale
 
 EVERY = pytest.mark.parametrize("name", STRATEGIES.names)
-Seconds = Callable[[Candidate], float]
-
-
-def context(seed: int = 0, n: int = 24, source: SketchSampler | None = None) -> Context:
-    task = matmul(n, n, n)
-    return Context(task, source or sampler(task), AnalyticModel(), np.random.default_rng(seed))
-
-
-def ok(*seconds: float) -> MeasureResult:
-    return MeasureResult(TrialKind.OK, seconds)
-
-
-def measured(
-    strategy: Strategy, at: Context, seconds: Seconds, rounds: int, n: int = 8
-) -> list[Candidate]:
-    """The candidates of *rounds* rounds, each measured as *seconds* says."""
-    tried: list[Candidate] = []
-    for _ in range(rounds):
-        picked = strategy.ask(at, n).best[:n]
-        at.note(picked)
-        strategy.tell([(c, ok(seconds(c))) for c in picked])
-        tried += picked
-        if not picked:
-            break
-    return tried
-
-
-def predicted(candidate: Candidate) -> float:
-    return 1 / candidate.score
 
 
 @EVERY
@@ -64,7 +39,7 @@ def test_offers_are_valid_new_and_the_same_for_the_same_seed(name: str) -> None:
     runs = []
     for _ in range(2):
         at = context(seed=5, source=SketchSampler(matmul(24, 24, 24)))
-        tried = measured(STRATEGIES.factory(name)(), at, predicted, rounds=2)
+        tried = measured(small_strategy(name)(), at, predicted, rounds=2)
         assert len({c.key for c in tried}) == len(tried) == 16
         assert all(c.sketch.valid(c.row[None])[0] for c in tried)
         assert all(c.sketch.space.within(c.row[None])[0] for c in tried)
@@ -74,12 +49,22 @@ def test_offers_are_valid_new_and_the_same_for_the_same_seed(name: str) -> None:
 
 @EVERY
 def test_failures_end_no_strategy(name: str) -> None:
-    strategy, at = STRATEGIES.factory(name)(), context()
+    strategy, at = small_strategy(name)(), context()
     for _ in range(2):
         picked = strategy.ask(at, 8).best[:8]
         assert picked
         at.note(picked)
         strategy.tell([(c, MeasureResult(TrialKind.CRASH, reason="crash")) for c in picked])
+
+
+@pytest.mark.parametrize("name", ["flextensor", "chameleon", "rl", "harl"])
+def test_without_torch_a_learned_policy_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependency, match="the policy of the strategy .* needs torch") as e:
+        STRATEGIES.factory(name)()
+    assert e.value.hint == "pip install 'ansorpy[torch]'"
 
 
 def test_every_strategy_has_a_description() -> None:
@@ -140,38 +125,13 @@ def test_a_task_is_not_exhausted_where_the_grid_may_find_more(
     assert rounds > 2
 
 
-@dataclass
-class Bowl:
-    """Seconds that grow with each decision's distance from a goal: one convex basin."""
-
-    sketch: PlacedSketch
-    goal: np.ndarray
-
-    def __call__(self, candidate: Candidate) -> float:
-        space = self.sketch.space
-        total = 1.0
-        for decision in space.decisions:
-            at = space.slices[decision.name]
-            distance = np.abs(np.log2(candidate.row[at] + 1.0) - np.log2(self.goal[at] + 1.0))
-            total += float(distance.sum())
-        return total
-
-
-def _bowl(at: Context, seed: int) -> tuple[Bowl, Candidate]:
-    rng = np.random.default_rng(seed)
-    [sketch, *_] = at.source.draw(1, rng)
-    rows = sketch.sample(200, rng)
-    rows = rows[sketch.valid(rows)]
-    return Bowl(sketch, rows[0]), Candidate(sketch, rows[1], 0.0)
-
-
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_droplet_runs_down_to_the_bottom(seed: int) -> None:
     at, droplet = context(n=32), Droplet()
-    bowl, start = _bowl(at, seed)
-    droplet.tell([(start, ok(bowl(start)))])
-    tried = measured(droplet, at, bowl, rounds=40)
-    best = min(bowl(c) for c in tried)
+    basin, start = bowl(at, seed)
+    droplet.tell([(start, ok(basin(start)))])
+    tried = measured(droplet, at, basin, rounds=40)
+    best = min(basin(c) for c in tried)
     assert best == 1.0, "the goal itself"
     assert len(tried) <= 320
 
@@ -179,9 +139,9 @@ def test_the_droplet_runs_down_to_the_bottom(seed: int) -> None:
 def test_the_droplet_ends_when_all_around_is_measured() -> None:
     at = context(n=8)
     droplet = Droplet(radius=2)
-    bowl, start = _bowl(at, 0)
+    basin, start = bowl(at, 0)
     at.note([start])
-    droplet.tell([(start, ok(bowl(start)))])
+    droplet.tell([(start, ok(basin(start)))])
     flat = measured(droplet, at, lambda c: 9.0, rounds=200)
     assert 0 < len(flat) < 200
     assert droplet.ask(at, 8) == Pool(())
@@ -189,7 +149,7 @@ def test_the_droplet_ends_when_all_around_is_measured() -> None:
 
 def test_noise_alone_does_not_move_the_droplet() -> None:
     at, droplet = context(), Droplet()
-    _, start = _bowl(at, 0)
+    _, start = bowl(at, 0)
     droplet.tell([(start, ok(1.0, 1.1, 0.9))])
     around = droplet.ask(at, 8).best
     droplet.tell([(around[0], ok(0.99, 1.09, 0.89))])

@@ -24,8 +24,9 @@ def spend(
     rng = np.random.default_rng(0)
     while clock < limit_s:
         tasks = [_progress_of(w, w / sum(weights), r) for w, r in zip(weights, rounds, strict=True)]
-        at = Gradient().next(tasks, rng)
-        assert at is not None
+        chosen = Gradient().next(tasks, rng)
+        assert chosen is not None
+        at = chosen.task
         size = pace.size(at, tasks, limit_s - clock)
         took = later_x * (ROUND_S + size * TRIAL_S)
         if not rounds[at]:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.cost.boosted import SAMPLE_VERSION
 from ansorpy.cost.features import FEATURE_NAMES
+from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials

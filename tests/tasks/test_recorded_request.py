@@ -61,7 +61,7 @@ QUICK = TuneOptions(SearchOptions(EVOLUTION), model=TREES)
 
 
 def test_parts_are_described_by_field() -> None:
-    options = replace(TuneOptions(), scheduler=RoundRobin(), model=partial(BoostedTrees, None))
+    options = replace(TuneOptions(), scheduler=RoundRobin, model=partial(BoostedTrees, None))
     found = part(options)
     assert part(found.settings["scheduler"]).place.endswith("round_robin:RoundRobin")
     search = part(found.settings["search"])

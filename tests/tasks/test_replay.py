@@ -209,11 +209,11 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     tasks = [*entries(scale(4096)), *entries(dense_relu(16, 32, 64))]
     with Database(path) as database:
         runner = Beside(noise=0.3, given=list(rows[-3:]))
-        options = replace(QUICK, scheduler=RoundRobin())
+        options = replace(QUICK, scheduler=RoundRobin)
         tune_tasks(tasks, Budget(trials=30), runner, database=database, options=options)
         assert len(database.records(similar.key)) == len(rows) and not runner.given
         run = database.sessions.current
-    again = replayed(path, run, replace(QUICK, scheduler=RoundRobin()))
+    again = replayed(path, run, replace(QUICK, scheduler=RoundRobin))
     assert again.divergence == "" and again.trials == 30
 
 
@@ -221,7 +221,9 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     ("strategy", "selector", "model", "scheduler", "transfer"),
     [
         ("random", "top_k", "analytic", "round_robin", "none"),
-        ("annealing", "diversity", "random", "gradient", "history_best"),
+        ("annealing", "submodular", "random", "gradient", "history_best"),
+        ("sampling", "ei", "rf", "round_robin", "both"),
+        ("sampling", "kmeans", "family", "gradient", "both"),
     ],
 )
 def test_parts_chosen_by_name_are_found_again(
@@ -230,7 +232,7 @@ def test_parts_chosen_by_name_are_found_again(
     search = SearchOptions(
         STRATEGIES.factory(strategy), SELECTORS.one(selector), TRANSFERS.one(transfer), seed=3
     )
-    options = TuneOptions(search, SCHEDULERS.one(scheduler), model=MODELS.factory(model))
+    options = TuneOptions(search, SCHEDULERS.factory(scheduler), model=MODELS.factory(model))
     tune(path, Budget(trials=12), FormulaRunner(noise=0.2), options)
     again = replayed(path, options=None)
     assert (again.divergence, again.trials) == ("", 12)
@@ -353,7 +355,7 @@ class _Own(RoundRobin):
 
 
 def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
-    other = replace(TuneOptions(SearchOptions(seed=7)), scheduler=_Own())
+    other = replace(TuneOptions(SearchOptions(seed=7)), scheduler=_Own)
     tune(path, Budget(trials=10), FormulaRunner(), other)
     own = [
         WeightedTask(e.task, SketchSampler(e.task, replace(CPU, sketch=CPU.sketch[1:])))

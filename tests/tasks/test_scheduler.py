@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.tasks.objective import Objective, TunedNetwork
-from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.progress import TaskProgress
-from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.scheduler import Round, TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from tests.budget import examples
 from tests.tasks.progress import INF, progress
+from tests.tasks.simulated import curve, run
 
 
 def choose(scheduler: TaskScheduler, *tasks: TaskProgress) -> int | None:
-    return scheduler.next(tasks, np.random.default_rng(0))
+    chosen = scheduler.next(tasks, np.random.default_rng(0))
+    return None if chosen is None else chosen.task
 
 
 def test_the_known_ones_have_names() -> None:
-    assert SCHEDULERS.names == ("gradient", "round_robin")
+    assert SCHEDULERS.names == ("gradient", "round_robin", "dynatune", "family", "harl")
     assert SCHEDULERS.one("gradient") == Gradient()
     assert SCHEDULERS.one("round_robin") == RoundRobin()
 
@@ -115,7 +113,7 @@ def test_tasks_the_objective_does_not_depend_on_get_nothing(scheduler: TaskSched
 def test_equal_gains_are_drawn_at_random() -> None:
     tasks = [progress(1.0)] * 4
     drawn = {Gradient().next(tasks, np.random.default_rng(s)) for s in range(40)}
-    assert drawn == {0, 1, 2, 3}
+    assert drawn == {Round(at) for at in range(4)}
 
 
 def test_round_robin_takes_turns() -> None:
@@ -127,29 +125,6 @@ def test_gradients_are_finite_and_negative(curves: list[list[float]]) -> None:
     tasks = [progress(*sorted(curve, reverse=True), family="one") for curve in curves]
     for at in range(len(tasks)):
         assert -INF < Gradient().gradient(tasks, at) < 0
-
-
-def curve(best_s: float, spread: float) -> Callable[[int], float]:
-    """The best time after so many trials."""
-    return lambda trials: best_s * (1 + spread / trials)
-
-
-def run(
-    scheduler: TaskScheduler, curves: Sequence[Callable[[int], float]], calls: Sequence[float],
-    rounds: int, objective: Objective | None = None,
-) -> list[int]:  # fmt: skip
-    """Trials of each task after so many rounds of eight, when programs improve along *curves*."""
-    objective, network = objective or WeightedSum(), TunedNetwork(tuple(calls))
-    best: list[list[float]] = [[] for _ in curves]
-    rng = np.random.default_rng(0)
-    for _ in range(rounds):
-        tasks = [progress(*b) for b in best]
-        gradient = objective.gradient([network], tasks)
-        tasks = [progress(*b, gradient=float(s)) for b, s in zip(best, gradient, strict=True)]
-        at = scheduler.next(tasks, rng)
-        assert at is not None
-        best[at].append(curves[at](8 * (len(best[at]) + 1)))
-    return [8 * len(b) for b in best]
 
 
 @examples(30)

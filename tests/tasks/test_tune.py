@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -42,7 +42,7 @@ from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.replay import rerun
-from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.scheduler import Round, TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
@@ -81,13 +81,13 @@ def test_trials_per_task_hold_for_each() -> None:
 
 
 def test_round_robin_and_gradient_divide_differently() -> None:
-    def trials(scheduler: TaskScheduler) -> list[int]:
+    def trials(scheduler: Callable[[], TaskScheduler]) -> list[int]:
         options = replace(QUICK, scheduler=scheduler, round_size=8)
         heavy = [weighted(matmul(64, 64, 64), 100.0), weighted(matmul(8, 8, 8))]
         tuned = tune_anew(heavy, Budget(trials=48), FormulaRunner(), options=options)
         return [o.history.trials for o in tuned.outcomes]
 
-    assert trials(RoundRobin()) == [24, 24]
+    assert trials(RoundRobin) == [24, 24]
     first, second = trials(TuneOptions().scheduler)
     assert first > 2 * second
 
@@ -184,11 +184,11 @@ def test_rooflines_are_of_the_fastest_definition() -> None:
 
     @dataclass(frozen=True)
     class Watching:
-        def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> int | None:
+        def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round:
             seen.extend(tasks)
-            return 0
+            return Round(0)
 
-    options = replace(QUICK, retime=False, scheduler=Watching())
+    options = replace(QUICK, retime=False, scheduler=Watching)
     tune_anew([weighted(task)], Budget(trials=2), FormulaRunner(), options=options)
     assert 0 < seen[0].least_s < 0.6 * least_seconds(task, task.dag)
 
@@ -286,7 +286,7 @@ def test_a_task_that_never_works_is_given_up_and_ends_the_run(scheduler: str) ->
         return MeasureResult(TrialKind.CRASH, reason="signal 11") if own else None
 
     runner = FormulaRunner(fails=crashes)
-    options = replace(QUICK, scheduler=SCHEDULERS.one(scheduler), round_size=6)
+    options = replace(QUICK, scheduler=SCHEDULERS.factory(scheduler), round_size=6)
     budget = Budget(time_limit_s=1000, plateau=12)
     with pytest.raises(NoValidProgram) as error:
         tune_anew([works, fails], budget, runner, options=options)
@@ -559,7 +559,7 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     task, model = matmul(64, 64, 64), AnalyticModel()
     source = sampler(task)
-    options = PredictOptions(sketches=8, population=512, generations=2)
+    options = PredictOptions(sketches=8, population=512, generations=2, pretrained=False)
     states = list(predicted_best(task, source, options=options))
     assert str(states[-1].history) == ""
     rng = np.random.default_rng(0)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ansorpy.errors import UsageError
+from ansorpy.measure.records.database import Database
 from ansorpy.torch_backend import Backend
 from tests.torch_backend.compared import agrees
 
@@ -119,6 +120,21 @@ def test_parameters_are_packed_again_after_a_step(backend: Backend) -> None:
     agrees(backend, model, x, compiled=compiled)
     agrees(backend, model, x, compiled=compiled)
     assert [segment.packed for graph in backend.graphs for segment in graph.segments] == [3]
+
+
+def test_changed_parameters_start_no_search(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    backend = Backend(db=tmp_path / "t.db", threads=1, time_limit=1)
+    model = nn.Linear(5, 3).eval()
+    compiled, counts = torch.compile(model, backend=backend), []
+    for factor in (1.0, 2.0):
+        with torch.no_grad():
+            model.weight.mul_(factor)
+        agrees(backend, model, torch.randn(2, 5), compiled=compiled)
+        with Database(tmp_path / "t.db") as database:
+            counts.append(sum(database.trials(row.key) for row in database.tasks()))
+    assert backend.graphs[0].segments[0].packed == 2
+    assert counts[0] == counts[1] > 0
 
 
 def test_buffers_change_in_training_only(backend: Backend) -> None:

@@ -11,18 +11,17 @@ from typing import Any, Unpack
 
 from ansorpy.api.alternatives import fastest
 from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments
+from ansorpy.api.evaluate.databases import demand_database
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.constants import constant_text
-from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.results import Believe
 from ansorpy.options import declared, those
 from ansorpy.size_bounds import bound_text
 from ansorpy.size_ranges import SizeRange
 
-__all__ = ["Lookup", "demand_database", "open_database"]
+__all__ = ["Lookup"]
 
 
 class Lookup:
@@ -76,20 +75,6 @@ class Lookup:
             )
 
 
-def demand_database(path: Path) -> None:
-    """Raise :class:`ForeignFile` if the database does not exist: reading never creates one."""
-    if not path.exists():
-        raise ForeignFile(
-            f"there is no database {path}", hint="name another file, or tune something first"
-        )
-
-
-def open_database(path: Path) -> Database:
-    """Open the database *path*, which must exist, to report what it says, whoever wrote it."""
-    demand_database(path)
-    return Database(path, believe=Believe.ALL)
-
-
 def _words(flag: str, value: Any, default: object) -> Iterator[str]:
     """The words of an option with *value*; none if that is the *default*."""
     if value == default or value is None:
@@ -105,4 +90,4 @@ def _words(flag: str, value: Any, default: object) -> Iterator[str]:
             yield from (flag, bound_text(name, size))
             continue
         is_size = isinstance(size, int | str | SizeRange)
-        yield from (flag, f"{name}={size}" if is_size else f"{name}:{'x'.join(map(str, size))}")
+        yield from (flag, f"{name}={size if is_size else 'x'.join(map(str, size))}")

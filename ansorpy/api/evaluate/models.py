@@ -42,7 +42,7 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
     """The ONNX file to compare with: *path* itself, or *model* if *path* is a library.
 
     Raises:
-        UsageError: A library was given without ``--model``.
+        UsageError: A library was given without ``--model``, or with that of another network.
     """
     if not is_library(path):
         return path
@@ -51,6 +51,15 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
             f"{path} is a library; the comparison needs the network it was made from",
             hint="give the network with --model net.onnx; in Python as the second argument",
         )
+    metadata, *_ = read_library(path)
+    theirs = [port.name for port in read_model(model).graph.input]
+    for port in metadata.input_ports:
+        if port.name not in theirs:
+            raise UsageError(
+                f"{path} takes {port.name!r}, which is no input of {model}: it was made from "
+                "another network",
+                hint="give the file that it was compiled from",
+            )
     return model
 
 
@@ -138,7 +147,7 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
 
 
 def _shown(name: str, shape: Sequence[AnySize]) -> str:
-    return f"{name}:{'x'.join(map(str, shape))}"
+    return f"{name}={'x'.join(map(str, shape))}"
 
 
 def _dimensions(original: Path, shapes: Mapping[str, Sequence[AnySize]]) -> dict[str, set[AnySize]]:
@@ -154,8 +163,9 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     """
     if is_library(lookup.model):
         return load(lookup.model)
+    compiled = from_records(lookup if instead is None else Lookup(instead, **lookup.arguments))[1]
     lookup.warn_of_predictions()
-    return from_records(Lookup(instead or lookup.model, **lookup.arguments))[1]
+    return compiled
 
 
 def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
@@ -167,7 +177,7 @@ def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
 
 def finished_from(lookup: Lookup) -> Finished:
     """The ONNX file's programs, chosen from the records without tuning."""
-    networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
     with shown("auto") as told:
+        networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
         [finished] = tune_networks(networks, replace(lookup.request, listener=told))
     return finished

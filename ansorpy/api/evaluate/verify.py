@@ -33,6 +33,10 @@ from ansorpy.size_ranges import AnySize
 __all__ = ["verify"]
 
 
+def _silent(text: str) -> None:
+    """Show no progress."""
+
+
 @with_arguments
 def verify(
     model: str | Path | Model,
@@ -42,6 +46,7 @@ def verify(
     tolerance: float = DEFAULT_TOLERANCE,
     random_weights: int | None = None,
     seed: int = 0,
+    progress: Callable[[str], None] | None = None,
     **arguments: Unpack[HostLookupArguments],
 ) -> Verification:
     """Compare the outputs of *model* with those of another engine, on random inputs.
@@ -54,6 +59,7 @@ def verify(
         tolerance: Error allowed, relative to the largest element of an output.
         random_weights: Seed; draw the network's weights at random first.
         seed: Seed of the inputs.
+        progress: Receives what is being run; an empty text while the network is compiled.
         **arguments
 
     Returns:
@@ -75,7 +81,9 @@ def verify(
         raise UsageError(
             "the weights of a library are fixed", hint="give the .onnx file with --random-weights"
         )
-    comparison = _Comparison(against, tolerance, random_weights, seed, arguments.get("threads"))
+    comparison = _Comparison(
+        against, tolerance, random_weights, seed, arguments.get("threads"), progress or _silent
+    )
     given = None if network is None else Path(network)
     if isinstance(model, Model):
         return comparison.of_model(model, given, arguments.get("dims") or {})
@@ -101,6 +109,7 @@ class _Comparison:
     weights: int | None
     inputs: int
     threads: int | None
+    progress: Callable[[str], None]
 
     def of_model(
         self, model: Model, network: Path | None, dims: Mapping[str, AnySize]
@@ -137,13 +146,16 @@ class _Comparison:
             reference = Path(folder, network.name)
             save(extended, reference)
             feeds = random_feeds(specs, self.inputs)
+            self.progress(f"running {self.against}")
             engine = open_engine(
                 self.against, str(reference), feeds, self.threads or default_threads()
             )
             engine.run()
             theirs = {output: value.copy() for output, value in engine.outputs().items()}
+            self.progress("")
             ours = opened(reference)
         _demand_inputs(ours, [spec.name for spec in specs])
+        self.progress(f"running {name}")
         names, fed = [output.name for output in ours.get_outputs()], ours.with_room(feeds)
         results = dict(zip(names, ours.run(names, fed, threads=self.threads), strict=True))
         return compare_outputs(name, self.against, results, theirs, softmaxes, self.tolerance)

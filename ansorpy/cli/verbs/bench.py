@@ -20,6 +20,7 @@ def bench(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     original: ModelOption = None,
     against: Against = None,
+    *,
     seed: Seed = 0,
     output: Annotated[
         Path | None,

@@ -32,6 +32,7 @@ def compile(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
+    *,
     emit: Emit = None,
     pack: PackOption = None,
     against: Against = None,
@@ -51,19 +52,16 @@ def compile(
     from ansorpy.api.evaluate.report import demand_report, write_report
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
-    from ansorpy.api.request import Request
     from ansorpy.cli.files import emitted_path
-    from ansorpy.cli.next_command import after_library
     from ansorpy.cli.peers import peers_timed
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
-    from ansorpy.cli.values import latencies_by_network, targets_of
+    from ansorpy.cli.values import latencies_by_network, requests_of
     from ansorpy.evaluation.page.facts import Shown
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
-    search = those(SearchArguments, arguments)
-    requests = [Request.of(**{**search, "target": t}) for t in targets_of(search.get("target"))]
+    requests = requests_of(those(SearchArguments, arguments))
     bounds = latencies_by_network("--latency-bound", latency_bound or (), [model.stem])
     spec = NetworkSpec(
         model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
@@ -78,7 +76,7 @@ def compile(
     with accounted(requests[0], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
         written = write_library(runs, library, pack, talk, peers)
-    written.tell(talk, after_library(library, model))
+    written.tell(talk, model)
     if report is not None:
         tasks, shown = runs[0][0].tasks, Shown(written.versions[0].plan)
         page = write_report(report, requests[0].db, tasks=tasks, shown=shown)

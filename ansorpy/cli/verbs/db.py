@@ -1,4 +1,4 @@
-"""``ansorpy db``: list tasks or runs of a tuning database, replay, train a cost model, repair."""
+"""``ansorpy db``: list tasks or runs of a tuning database, replay, repair."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ class Action(StrEnum):
     tasks = "tasks"
     runs = "runs"
     replay = "replay"
-    model = "model"
     repair = "repair"
 
 
 def db(
     action: Annotated[
         Action,
-        typer.Argument(metavar="[tasks|runs|replay|model|repair]", help="What to do."),
+        typer.Argument(
+            metavar="ACTION",
+            show_choices=False,
+            help="tasks, runs: list them; replay: repeat a run and compare; repair: save what can "
+            "be read of a damaged database.",
+        ),
     ] = Action.tasks,
     database: DatabaseFile = None,
     run: Annotated[
@@ -40,26 +44,20 @@ def db(
     ] = None,
     plugin: Plugins = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="model, repair: the file to write.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="model: machines to learn from; default: host.")
+        Path | None, typer.Option("-o", "--output", help="repair: the file to write.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks or runs of a tuning database, replay a run and compare, train a cost model on
-    all its trials, or save what can be read of a damaged one."""
-    from ansorpy.api.evaluate.lookup import open_database
+    """List a tuning database, replay a run of it, or repair it."""
+    from ansorpy.api.evaluate.databases import open_database
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
     file = database or default_database()
     if action is not Action.replay and (run is not None or plugin):
         raise UsageError("--run and --plugin are for a replay", hint="write: ansorpy db replay")
-    if output is not None and action not in (Action.model, Action.repair):
-        raise UsageError("--output is for a model or a repair", hint="write: ansorpy db model")
-    if target is not None and action is not Action.model:
-        raise UsageError("--target is for a model", hint="write: ansorpy db model")
+    if output is not None and action is not Action.repair:
+        raise UsageError("--output is for a repair", hint="write: ansorpy db repair")
     if action is Action.repair:
         _repair(file, output, as_json)
         return
@@ -68,8 +66,6 @@ def db(
             _runs(opened, as_json)
         elif action is Action.replay:
             _replay(opened, run, plugin, as_json)
-        elif action is Action.model:
-            _model(opened, output, target or "host", as_json)
         else:
             _tasks(opened, as_json)
 
@@ -86,7 +82,7 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
-    from ansorpy.api.evaluate.lookup import demand_database
+    from ansorpy.api.evaluate.databases import demand_database
     from ansorpy.evaluation.tables import Table, show
     from ansorpy.measure.records.repair import repair
     from ansorpy.writable import demand_writable
@@ -134,36 +130,3 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
         if not as_json:
             show(rerun_table(again))
         again.demand()
-
-
-def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
-    from ansorpy.api.train_model import train_model
-    from ansorpy.errors import UsageError
-    from ansorpy.evaluation.ranking import figures, overall_table
-    from ansorpy.evaluation.tables import show
-    from ansorpy.target import Target
-    from ansorpy.writable import demand_writable
-
-    if output is None:
-        raise UsageError(
-            "a model needs a file",
-            hint=f"write: ansorpy db model --db {database.path} -o model.txt",
-        )
-    demand_writable(output)
-    found = train_model(database, Target.parse(target))
-    found.save(output)
-    model = found.model
-    if as_json:
-        facts = {"family": model.family, "programs": model.programs, "failed": found.failed}
-        facts |= {"tasks": model.tasks, "digest": model.digest}
-        print(json.dumps({**facts, "held_out": figures(found.held_out)}, indent=2))
-        return
-    failed = f", {found.failed} of which failed" if found.failed else ""
-    print(
-        f"wrote {output}: trained on {model.programs} programs of {model.tasks} tasks"
-        f" for {model.family}{failed}"
-    )
-    if found.held_out:
-        show(overall_table(found.held_out))
-    else:
-        print("no task has enough trials to hold some out and evaluate how well it ranks")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ansorpy.cli.options import AsJson, Plugins
+
+if TYPE_CHECKING:
+    from ansorpy.evaluation.tables import Table
 
 __all__ = ["doctor"]
 
@@ -20,21 +23,25 @@ def doctor(
     parts: Annotated[
         bool, typer.Option("--parts", help="List strategies, selectors and other parts instead.")
     ] = False,
+    environment: Annotated[
+        bool, typer.Option("--environment", help="List environment variables instead.")
+    ] = False,
     plugin: Plugins = None,
 ) -> None:
     """Show what works on this machine, and what to install for the rest."""
-    from ansorpy.evaluation.doctor import examine
+    from ansorpy.evaluation.doctor import environment_table, examine
     from ansorpy.evaluation.tables import show
 
+    if environment:
+        _list(environment_table(), as_json)
+        return
     if parts:
         # These imports need everything that is examined below.
         from ansorpy.api.parts import load_plugins
         from ansorpy.cli.parts import parts_table
 
         load_plugins(plugin or ())
-        table = parts_table()
-        rows = [dict(zip(table.heading, row, strict=True)) for row in table.rows]
-        print(json.dumps(rows, indent=2)) if as_json else show(table)
+        _list(parts_table(), as_json)
         return
     examination = examine(calibrate=calibrate)
     if as_json:
@@ -42,3 +49,10 @@ def doctor(
     else:
         show(examination.table())
     examination.demand()
+
+
+def _list(table: Table, as_json: bool) -> None:
+    from ansorpy.evaluation.tables import show
+
+    rows = [dict(zip(table.heading, row, strict=True)) for row in table.rows]
+    print(json.dumps(rows, indent=2)) if as_json else show(table)

@@ -31,6 +31,7 @@ def explain(
     in_full: Annotated[
         bool, typer.Option("--all", help="Also print the rules that do not apply, and all loops.")
     ] = False,
+    *,
     as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[ExplainArguments],
@@ -43,6 +44,7 @@ def explain(
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.project import open_project
     from ansorpy.api.request import Request
+    from ansorpy.cli.status_line import busy
     from ansorpy.cli.tasks import selected
     from ansorpy.measure.probe.calibrate import calibrated
     from ansorpy.rules.explain import explain as explained
@@ -51,8 +53,9 @@ def explain(
 
     load_plugins(plugin or ())
     request = Request.of(effort="none", **those(TaskArguments, arguments))
-    request = replace(request, target=calibrated(request.target))
-    project = open_project(model, request, **those(SizeArguments, arguments))
+    with busy(f"reading {model}"):
+        request = replace(request, target=calibrated(request.target))
+        project = open_project(model, request, **those(SizeArguments, arguments))
     said = {}
     for chosen in selected(project.all_tasks, task):
         told = (chosen.dag, chosen.target, preset_for(chosen.target), chosen.precision)
@@ -73,6 +76,8 @@ def _bound(task: Task) -> Callable[[Definition], str]:
     from ansorpy.cost.bound import least_seconds
 
     def remark(definition: Definition) -> str:
-        return f", takes at least {least_seconds(task, definition.dag) * 1e3:.3g} ms"
+        least_us = least_seconds(task, definition.dag) * 1e6
+        time = f"{least_us:.3g} us" if least_us < 1e3 else f"{least_us * 1e-3:.4g} ms"
+        return f", takes at least {time}"
 
     return remark

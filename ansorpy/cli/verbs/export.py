@@ -21,6 +21,7 @@ def export(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file; default: MODEL's name.so.")
     ] = None,
+    *,
     emit: Emit = None,
     pack: PackOption = None,
     plugin: Plugins = None,
@@ -34,7 +35,6 @@ def export(
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import emitted_path
-    from ansorpy.cli.next_command import after_library
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import write_library
     from ansorpy.cli.values import targets_of
@@ -51,4 +51,4 @@ def export(
     for lookup in lookups:
         lookup.warn_of_predictions()
     talk = Talk(quiet, json=as_json)
-    write_library(runs, library, pack, talk).tell(talk, after_library(library, model))
+    write_library(runs, library, pack, talk).tell(talk, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -37,8 +38,11 @@ def package(
         raise UsageError("say what to write", hint="add --wheel or --cmake")
     demand_version(version)
     if wheel:
-        print(f"wrote {write_wheel(library, output or Path(), version)}")
+        made = write_wheel(library, output or Path(), version)
+        print(f"wrote {made}\nnext: {shlex.join(['pip', 'install', str(made)])}")
         return
     prefix = output or Path(f"{library.stem}-{version}")
     for file in write_cmake_package(library, prefix, version):
         print(f"wrote {file}")
+    where = f"-DCMAKE_PREFIX_PATH={prefix.absolute()}"
+    print(f"next: {shlex.join(['cmake', '-S', '.', '-B', 'build', where])}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Unpack
 
@@ -19,7 +20,7 @@ __all__ = ["report"]
 def report(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="With --html: the network, an .onnx file."),
+        typer.Argument(metavar="[MODEL]", help="The network, an .onnx file: only its tasks."),
     ] = None,
     html: Annotated[
         Path | None,
@@ -40,6 +41,7 @@ def report(
     verify: Annotated[
         Path | None, typer.Option(metavar="FILE", help="--html: also show one of verify --json.")
     ] = None,
+    *,
     as_json: AsJson = False,
     **arguments: Unpack[LookupArguments],
 ) -> None:
@@ -47,13 +49,12 @@ def report(
 
     With --html, write a run as one page that needs no network connection.
     """
-    from ansorpy.api.evaluate.report import report as written
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
     named = arguments.get("db")
     database = default_database() if named is None else Path(named)
-    of_page = {"MODEL": model, "--bench": bench, "--verify": verify}
+    of_page = {"--bench": bench, "--verify": verify}
     of_run = {} if trace is not None else {"--run": run}
     given = [name for name, value in {**of_page, **of_run}.items() if value is not None]
     if html is None and given:
@@ -61,14 +62,23 @@ def report(
     if trace is not None:
         _trace(database, run, trace)
     if html is not None:
+        from ansorpy.api.evaluate.report import report as written
+
         page = written(html, model, run=run, bench=bench, verified=verify, **arguments)
         print(f"wrote {page}")
     if html is None and trace is None:
-        _summarize(database, as_json)
+        _summarize(database, None if model is None else _calls(model, arguments), as_json)
+
+
+def _calls(model: Path, arguments: LookupArguments) -> Mapping[str, float]:
+    """The calls of each task of *model*, by its key."""
+    from ansorpy.api.evaluate.lookup import Lookup
+
+    return Lookup(model, **arguments).project.most_calls
 
 
 def _trace(path: Path, run: int | None, trace: Path) -> None:
-    from ansorpy.api.evaluate.lookup import open_database
+    from ansorpy.api.evaluate.databases import open_database
     from ansorpy.evaluation.tuning_trace import trace_of_tuning
     from ansorpy.writable import demand_writable
 
@@ -78,13 +88,13 @@ def _trace(path: Path, run: int | None, trace: Path) -> None:
     print(f"wrote {found.save(trace)}: {found!r}")
 
 
-def _summarize(path: Path, as_json: bool) -> None:
-    from ansorpy.api.evaluate.lookup import open_database
+def _summarize(path: Path, calls: Mapping[str, float] | None, as_json: bool) -> None:
+    from ansorpy.api.evaluate.databases import open_database
     from ansorpy.evaluation.tables import show
     from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
 
     with open_database(path) as opened:
-        tasks, unsigned = summaries(opened), opened.unsigned()
+        tasks, unsigned = summaries(opened, calls), opened.unsigned()
     if as_json:
         print(
             json.dumps(

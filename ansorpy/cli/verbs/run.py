@@ -23,6 +23,7 @@ def run(
         typer.Option("--input", metavar="NAME=FILE", help="NAME=x.npy, x.npz or random[:seed]."),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the outputs to this .npz.")] = None,
+    *,
     as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[HostLookupArguments],

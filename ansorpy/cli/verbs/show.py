@@ -50,6 +50,7 @@ def show(
             "arithmetic or launches.",
         ),
     ] = False,
+    *,
     as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[LookupArguments],
@@ -62,21 +63,26 @@ def show(
     from ansorpy.api.evaluate.models import is_library
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.program_text import require_form
+    from ansorpy.cli.status_line import busy
 
     load_plugins(plugin or ())
     lookup = Lookup(model, **arguments)
     if limits:
         _show_limits(lookup, as_json)
-    elif is_library(model):
+        return
+    if is_library(model):
         _show_library(lookup, task, form, as_json)
-    elif task is None:
-        _list(lookup, as_json)
-    else:
+        return
+    if task is not None:
         require_form(form, lookup.request.target)
-        if _is_kernel(lookup.project, task):
-            _show_kernel(lookup, task, form, as_json)
-        else:
-            _show_task(lookup, task, form, as_json)
+    with busy(f"reading {model}"):
+        project = lookup.project
+    if task is None:
+        _list(lookup, as_json)
+    elif _is_kernel(project, task):
+        _show_kernel(lookup, task, form, as_json)
+    else:
+        _show_task(lookup, task, form, as_json)
 
 
 def _show_limits(lookup: Lookup, as_json: bool) -> None:
@@ -218,6 +224,7 @@ def _list(lookup: Lookup, as_json: bool) -> None:
     if kernels:
         show_table(kernels_table(kernels))
     print(memory)
+    print(f"next: {lookup.command('show', '--task', '0')}")
 
 
 def _show_tasks(name: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -38,6 +38,7 @@ __all__ = ["tune"]
 @with_options
 def tune(
     models: ModelFiles,
+    *,
     latency_bound: LatencyBound = None,
     baseline: Baseline = None,
     weight: NetworkWeight = None,
@@ -83,7 +84,9 @@ def tune(
         print(json.dumps(_result(found, request.db, board)))
         return
     compared = "".join(f", {part}" for part in comparisons(board))
-    print(f"tuned {len(networks.tasks)} tasks{compared}; records in {request.db}")
+    measured, every = sum(bool(row.trials) for row in board.rows.values()), len(networks.tasks)
+    some = "" if measured == every else f"{measured} of "
+    print(f"tuned {some}{every} tasks{compared}; records in {request.db}")
     for one in found:
         total_s = one["kernels_ms"]
         time = "not timed" if total_s is None else f"{latency(total_s * 1e-3)} in kernels"

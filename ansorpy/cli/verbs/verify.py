@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -23,6 +24,7 @@ def verify(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     original: ModelOption = None,
     against: Annotated[str, typer.Option(help="onnxruntime or reference.")] = "onnxruntime",
+    *,
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Error allowed, relative to the largest output.")
     ] = 2e-5,
@@ -50,16 +52,18 @@ def verify(
     from ansorpy.api.evaluate.models import with_own_sizes
     from ansorpy.api.evaluate.verify import verify as verified
     from ansorpy.api.parts import load_plugins
+    from ansorpy.cli.status_line import StatusLine
     from ansorpy.evaluation.tables import show
 
     load_plugins(plugin or ())
     if static:
         _prove(with_own_sizes(Lookup(model, **arguments), original), as_json=as_json)
         return
-    result = verified(
-        model, original, against=against, tolerance=tolerance, random_weights=random_weights,
-        seed=seed, **arguments,
-    )  # fmt: skip
+    with StatusLine(quiet=not sys.stderr.isatty()) as status:
+        result = verified(
+            model, original, against=against, tolerance=tolerance, random_weights=random_weights,
+            seed=seed, progress=status, **arguments,
+        )  # fmt: skip
     print(json.dumps(result.to_dict(), indent=2)) if as_json else show(result.table())
     result.demand()
 

@@ -12,7 +12,10 @@ from ansorpy.ir.task import Task
 from ansorpy.registry import Registry
 from ansorpy.target import Target
 
-__all__ = ["HARDWARE", "HardwareModel", "hardware_of"]
+__all__ = ["CAUSES", "HARDWARE", "HardwareModel", "hardware_of"]
+
+CAUSES = 7
+"""Most causes of time that any hardware model tells apart."""
 
 
 class HardwareModel(Protocol):
@@ -24,6 +27,12 @@ class HardwareModel(Protocol):
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate."""
+
+    def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """Seconds that each cause would take alone, ``[candidates, statements, causes]``.
+
+        There are at most :data:`CAUSES` causes.
+        """
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""

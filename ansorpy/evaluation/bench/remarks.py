@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.evaluation.bench.turns import Timing, unit_of
 from ansorpy.evaluation.tables import Table
 
 __all__ = ["account", "unsettled"]
@@ -45,8 +45,9 @@ def account(run_ms: float, inside_ms: float | None, alone_ms: float | None) -> T
         steps[-1] = ("data from other caches, between kernels, and the call", steps[-1][1])
     elif alone_ms is None:
         steps[0] = ("kernels, in a run", steps[0][1])
-    rows = [(what, f"{ms:+.3f}" if n else f"{ms:.3f}", f"{ms / run_ms:.0%}")
+    unit, per_ms = unit_of(run_ms)
+    rows = [(what, f"{ms * per_ms:{'+' if n else ''}.3f}", f"{ms / run_ms:.0%}")
             for n, (what, ms) in enumerate(steps)]  # fmt: skip
-    rows.append(("one run", f"{run_ms:.3f}", "100%"))
-    heading = ("one run of ansorpy", "ms", "share")
-    return Table("", heading, tuple(rows), frozenset({"ms", "share"}))
+    rows.append(("one run", f"{run_ms * per_ms:.3f}", "100%"))
+    heading = ("one run of ansorpy", unit, "share")
+    return Table("", heading, tuple(rows), frozenset(heading[1:]))

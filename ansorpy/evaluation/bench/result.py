@@ -12,7 +12,7 @@ from typing import Any
 
 from ansorpy.config import available_cores
 from ansorpy.evaluation.bench.remarks import account, unsettled
-from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.evaluation.bench.turns import Timing, unit_of
 from ansorpy.evaluation.profile import CallTime, bounds_table, profile_table
 from ansorpy.evaluation.tables import Table
 from ansorpy.target import machine_name
@@ -92,11 +92,12 @@ class Comparison(_Shown):
         """
         timings, first = self.timings.values(), next(iter(self.timings.values()))
         columns = {"engine": [*self.timings], "version": [t.version for t in timings]}
+        unit, per_ms = self._unit
         columns |= {
-            "median ms": [f"{t.median_ms:.3f}" for t in timings],
+            f"median {unit}": [f"{t.median_ms * per_ms:.3f}" for t in timings],
             "spread": [_spread(t) for t in timings],
-            "min ms": [f"{t.min_ms:.3f}" for t in timings],
-            "p99 ms": [f"{t.percentile_ms(99):.3f}" for t in timings],
+            f"min {unit}": [f"{t.min_ms * per_ms:.3f}" for t in timings],
+            f"p99 {unit}": [f"{t.percentile_ms(99) * per_ms:.3f}" for t in timings],
             "runs": [str(t.runs) for t in timings],
         }
         if self.streams > 1:
@@ -109,6 +110,10 @@ class Comparison(_Shown):
         numeric = frozenset(columns) - {"engine", "version"}
         return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), numeric)
 
+    @property
+    def _unit(self) -> tuple[str, float]:
+        return unit_of(min(timing.median_ms for timing in self.timings.values()))
+
     def precisions(self) -> str:
         """In which types each engine computed."""
         found: dict[str, list[str]] = {}
@@ -120,11 +125,11 @@ class Comparison(_Shown):
 
     def bars(self, columns: int = 40) -> str:
         """A bar for each engine: its median time or, with several callers, its calls a second."""
-        figures = {
-            name: t.per_s if self.streams > 1 else t.median_ms for name, t in self.timings.items()
-        }
+        unit, per_ms = self._unit
+        figures = {name: t.median_ms * per_ms for name, t in self.timings.items()}
+        if self.streams > 1:
+            unit, figures = "calls/s", {name: t.per_s for name, t in self.timings.items()}
         width, most = max(map(len, figures)), max(figures.values())
-        unit = "calls/s" if self.streams > 1 else "ms"
         return "\n".join(
             f"{name.ljust(width)}  {_bar(figure / most * columns)} {figure:.4g} {unit}"
             for name, figure in figures.items()

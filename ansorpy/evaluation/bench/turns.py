@@ -19,7 +19,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from ansorpy.measure.run.undisturbed import Undisturbed
 
-__all__ = ["Policy", "Timing", "compare", "compare_sizes"]
+__all__ = ["Policy", "Timing", "compare", "compare_sizes", "unit_of"]
 
 
 @dataclass(frozen=True)
@@ -222,5 +222,11 @@ def _burst(process: EngineProcess, policy: Policy, size: int | None) -> list[flo
     return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
 
 
+def unit_of(least_ms: float) -> tuple[str, float]:
+    """The unit in which times of at least *least_ms* are shown, and how many of it a ms has."""
+    return ("us", 1e3) if least_ms < 0.1 else ("ms", 1.0)
+
+
 def _line(timings: Mapping[str, Timing]) -> str:
-    return ", ".join(f"{name} {t.median_ms:.3f} ms" for name, t in timings.items())
+    unit, per_ms = unit_of(min(t.median_ms for t in timings.values()))
+    return ", ".join(f"{name} {t.median_ms * per_ms:.3f} {unit}" for name, t in timings.items())

@@ -8,6 +8,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.evaluation.engines.protocol import Array, Bounds
+from ansorpy.frontend.onnx.reader import opset_of
+from ansorpy.frontend.onnx.reference import operators_of
 
 __all__ = ["Reference"]
 
@@ -21,7 +23,8 @@ class Reference:
     def __init__(
         self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None
     ) -> None:
-        self._evaluator = ReferenceEvaluator(path)
+        opset = opset_of(onnx.load(path, load_external_data=False))
+        self._evaluator = ReferenceEvaluator(path, new_ops=operators_of(opset))
         self._results: dict[str, Array] = {}
         self.feed(feeds)
 

@@ -56,6 +56,7 @@ from ansorpy.frontend.onnx.registry import (
     Translate,
     importer_of,
     operator_of,
+    unknown_advice,
 )
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types, warn_of_shape
 from ansorpy.frontend.onnx.sequence_inputs import tensor_names
@@ -71,7 +72,6 @@ from ansorpy.size_bounds import Bound
 __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
-_UNKNOWN = "ansorpy does not have it; export the model without it, or define it: ap.register_op"
 
 
 class Solved(Exception):
@@ -337,7 +337,7 @@ class Importer:
         try:
             importer = importer_of(operator_of(node))
             if importer is None:
-                raise Unsupported("operator", _UNKNOWN)
+                raise Unsupported("operator", unknown_advice(node.domain))
             return self._from_importer(importer, operands, context, constant)
         except TooLarge:
             raise

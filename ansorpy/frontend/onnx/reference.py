@@ -1,18 +1,47 @@
-"""Nodes on constants, computed by onnx's reference implementation."""
+"""Nodes on constants, computed by onnx's reference implementation, and what that lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_hardmax import Hardmax
+from onnx.reference.ops.op_log_softmax import LogSoftmax
+from onnx.reference.ops.op_softmax import Softmax
 
 from ansorpy.frontend.onnx.context import Unsupported
 from ansorpy.frontend.onnx.reader import opset_of
 from ansorpy.graph.ir import Array
 
-__all__ = ["evaluated"]
+__all__ = ["evaluated", "operators_of"]
+
+
+def _flattening(operator: Any) -> type[OpRun]:
+    """*operator* as before opset 13, over all axes from ``axis`` on, which is 1 by default.
+
+    onnx implements only the newer form, over one axis.
+    """
+
+    def run(self: Any, x: Array, **_: object) -> tuple[Array]:
+        axis = next((a.i for a in self.onnx_node.attribute if a.name == "axis"), 1)
+        self.axis = 1
+        [y] = operator._run(self, x.reshape(prod(x.shape[:axis]), -1))
+        return (y.reshape(x.shape),)
+
+    return type(operator.__name__, (operator,), {"op_domain": "", "_run": run})
+
+
+_BEFORE_13 = [_flattening(operator) for operator in (Softmax, LogSoftmax, Hardmax)]
+
+
+def operators_of(opset: int) -> list[type[OpRun]]:
+    """The operators that onnx's evaluator lacks in the form they have in *opset*."""
+    return _BEFORE_13 if opset < 13 else []
 
 
 def evaluated(node: NodeProto, feeds: Mapping[str, Array], model: ModelProto) -> list[Array]:
@@ -39,4 +68,5 @@ def _evaluator(
     ]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
     opsets = {o.domain: o.version for o in model.opset_import} | {"": opset_of(model)}
-    return ReferenceEvaluator(helper.make_graph([node], "node", inputs, outputs), opsets=opsets)
+    graph = helper.make_graph([node], "node", inputs, outputs)
+    return ReferenceEvaluator(graph, opsets=opsets, new_ops=operators_of(opsets[""]))

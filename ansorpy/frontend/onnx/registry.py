@@ -52,7 +52,7 @@ from ansorpy.frontend.onnx.training import losses, optimisers
 
 __all__ = [
     "CONTROL", "ON_SHAPES", "OPERATORS", "STANDARD", "Translate", "importer_of", "operator_of",
-    "register_op", "unregister_op",
+    "register_op", "unknown_advice", "unregister_op",
 ]  # fmt: skip
 
 Translate = Callable[[NodeContext], str | tuple[str, ...]]
@@ -137,6 +137,17 @@ def importer_of(operator: str) -> Translate | None:
     return OPERATORS.get(operator)
 
 
+def unknown_advice(domain: str) -> str:
+    """What to do about an operator of *domain* that has no importer."""
+    own = "" if _is_onnx(domain) else ", or define it: ap.register_op"
+    return f"ansorpy does not have it; export the model without it{own}"
+
+
+def _is_onnx(domain: str) -> bool:
+    """Whether onnx itself defines the operators of *domain*."""
+    return domain in STANDARD or domain.startswith("ai.onnx")
+
+
 def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
     """Return a decorator that makes a function the definition of an operator of ONNX models.
 
@@ -148,7 +159,7 @@ def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
         UsageError: The domain is onnx's own, or the operator is known already.
     """
     name = f"{domain}.{operator}"
-    if domain in STANDARD or domain.startswith("ai.onnx"):
+    if _is_onnx(domain):
         raise UsageError(
             f'operators of the domain "{domain}" are defined by onnx',
             hint="choose a domain of your own: com.example",

@@ -108,7 +108,7 @@ def _axes(info: ValueInfoProto, given: Sequence[object] | None) -> tuple[Axis, .
     if info.type.HasField("tensor_type") and not kind.HasField("shape") and given is None:
         raise UsageError(
             f"the model states no shape of the input {info.name}",
-            hint=f"give it: --shape {info.name}:2x3",
+            hint=f"give it: --shape {info.name}=2x3",
         )
     stated = tuple(
         d.dim_value

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import (
     Axis,
@@ -36,7 +37,7 @@ from ansorpy.ir.extents import Extent
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
-__all__ = ["class_hash"]
+__all__ = ["anchor_name", "class_hash"]
 
 _FACTORS = frozenset({BinaryOp.MUL, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD})
 
@@ -66,6 +67,28 @@ def class_hash(dag: ComputeDAG) -> str:
     }
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def anchor_name(dag: ComputeDAG) -> str:
+    """What the stage with the most operations does, equal for operators of one kind.
+
+    It names the reduction, its axes, the tensors read, and whether windows overlap, so that all
+    2-d convolutions have one name, whatever their windows and whatever is fused with them.
+
+    >>> from ansorpy.ir.builders import sum
+    >>> from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+    >>> a, b = placeholder((4, 8), name="a"), placeholder((8, 5), name="b")
+    >>> k = reduce_axis(8, name="k")
+    >>> c = compute((4, 5), lambda i, j: sum(a[i, k] * b[k, j], axis=k), name="c")
+    >>> anchor_name(ComputeDAG([c]))
+    'sum of 2 tensors, 2 + 1 axes'
+    """
+    op = max(dag.computes, key=flops)
+    reduced = [e.kind.value for e in walk(op.body) if isinstance(e, Reduce)]
+    tensors = {e.source for e in walk(op.body) if isinstance(e, Load)}
+    name = f"{reduced[0] if reduced else 'map'} of {len(tensors)} tensors"
+    name += f", {len(op.axes)} + {len(op.reduce_axes)} axes"
+    return f"{name}, windows" if any(True for _ in _windows(op)) else name
 
 
 def _described(op: Tensor, numbers: Mapping[Tensor, int]) -> list[Any]:

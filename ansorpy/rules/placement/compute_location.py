@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
+from typing import Literal, TypeAlias
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
-from ansorpy.rules.base import PlacementRule
+from ansorpy.rules.base import PlacementRule, Subject
 from ansorpy.rules.matching.relations import (
     has_reduce_iters,
     host_iters,
@@ -31,8 +28,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+Place: TypeAlias = Attach | Literal["inline", "root"]
+
+
 @dataclass(frozen=True)
-class ChangeComputeLocation(PlacementRule):
+class ChangeComputeLocation(PlacementRule[Place]):
     """Compute each untiled stage at the root, inline, or at a loop of its consumer, at random.
 
     The choice is uniform over the candidate loops and two more: root, and "inline if it is attached
@@ -41,43 +41,19 @@ class ChangeComputeLocation(PlacementRule):
     counts as extent 1 only if it has that extent in every row.
     """
 
-    def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
-        for name in _unplaced(state):
-            if is_movable(state, state.stage(name)):
-                places = _places(state, name)
-                moved = _moved(state, name, places[int(rng.integers(len(places)))])
-                state = moved if is_computed_where_read(moved) else state
-        return state
+    def subjects(self, state: State) -> list[Subject]:
+        """The stages that no sketch rule attached, consumers first."""
+        return [stage.name for stage in reversed(state.stages) if stage.attach is None]
 
-    def every(self, state: State, target: Target) -> Iterator[State]:
-        return self._every(state, _unplaced(state))
+    def options(self, state: State, subject: Subject, target: Target) -> tuple[Place, ...]:
+        stage = state.stage(subject)
+        if not is_movable(state, stage):
+            return ()
+        return ("inline", "root", *locations(state, stage))
 
-    def _every(self, state: State, names: Sequence[str]) -> Iterator[State]:
-        if not names:
-            yield state
-            return
-        name, *others = names
-        places = _places(state, name) if is_movable(state, state.stage(name)) else ()
-        reached = {str(state.history): state}
-        for place in places:
-            moved = _moved(state, name, place)
-            if is_computed_where_read(moved):
-                reached.setdefault(str(moved.history), moved)
-        for placed in reached.values():
-            yield from self._every(placed, others)
-
-
-Place = Attach | Literal["inline", "root"]
-
-
-def _unplaced(state: State) -> list[str]:
-    """Stages that no sketch rule attached, consumers first."""
-    return [stage.name for stage in reversed(state.stages) if stage.attach is None]
-
-
-def _places(state: State, name: str) -> tuple[Place, ...]:
-    """The candidates, from which one is drawn uniformly."""
-    return ("inline", "root", *locations(state, state.stage(name)))
+    def take(self, state: State, subject: Subject, option: Place) -> State:
+        moved = _moved(state, state.stage(subject).name, option)
+        return moved if is_computed_where_read(moved) else state
 
 
 def _moved(state: State, name: str, place: Place) -> State:

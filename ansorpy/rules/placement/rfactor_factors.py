@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.rules.base import PlacementRule
+from ansorpy.rules.base import PlacementRule, Subject
 from ansorpy.schedule.decisions import factorizations
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
@@ -23,7 +22,7 @@ __all__ = ["DrawRfactorFactors", "before_rfactors", "rfactor_splits", "with_fact
 
 
 @dataclass(frozen=True)
-class DrawRfactorFactors(PlacementRule):
+class DrawRfactorFactors(PlacementRule[int]):
     """Replace the factor of each split made for an rfactor by a random divisor.
 
     The new stage's shape depends on the factor, so it is fixed in a placed sketch, not a column.
@@ -36,18 +35,17 @@ class DrawRfactorFactors(PlacementRule):
     max_innermost: int = 64
     most_parts: int | None = None
 
-    def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
-        chosen = {
-            at: int(rng.choice(self._factors(state, at, extent)))
-            for at, extent in rfactor_splits(state).items()
-        }
-        return with_factors(state, chosen)
+    def subjects(self, state: State) -> list[Subject]:
+        """The numbers of the split steps."""
+        return list(before_rfactors(state))
 
-    def every(self, state: State, target: Target) -> Iterator[State]:
-        splits = rfactor_splits(state)
-        domains = [self._factors(state, at, extent) for at, extent in splits.items()]
-        for factors in product(*domains):
-            yield with_factors(state, dict(zip(splits, map(int, factors), strict=True)))
+    def options(self, state: State, subject: Subject, target: Target) -> list[int]:
+        at = int(subject)
+        factors: list[int] = self._factors(state, at, rfactor_splits(state)[at]).tolist()
+        return factors
+
+    def take(self, state: State, subject: Subject, option: int) -> State:
+        return with_factors(state, {int(subject): option})
 
     def _factors(self, state: State, at: int, extent: int) -> Ints:
         """The inner factors from which to draw for the split at step number *at*."""

@@ -58,9 +58,10 @@ def build_program(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None)
     form, name, contents = form_of(path), library_name(path), Contents()
     sources = []
     for number, plan in enumerate(plans):
-        _demand_code(plan, form, path)
         prefix = name if len(plans) == 1 else f"{name}_v{number}"
         whole = stored(plan, pack or Pack.AT_INIT, name, len(plans))
+        if form in (Form.LL, Form.ASM):
+            whole = _listed(whole, path)
         if len(plans) > 1:
             whole = _prefixed(whole, f"v{number}_")
         places = contents.add(whole, f"{name}_constants")
@@ -113,13 +114,23 @@ def _prefixed(plan: ExecutionPlan, prefix: str) -> ExecutionPlan:
     return replace(plan, steps=tuple(map(other, plan.steps)), packs=tuple(map(other, plan.packs)))
 
 
-def _demand_code(plan: ExecutionPlan, form: Form, path: Path) -> None:
-    is_machine_code = any(code.code.startswith(_ELF) for code in plan.objects)
-    if form in (Form.LL, Form.ASM) and is_machine_code:
-        raise UsageError(
-            f"what is compiled already cannot be written as {path.name}",
-            hint=f"use the command line: ansorpy export --emit {form}",
-        )
+def _listed(plan: ExecutionPlan, path: Path) -> ExecutionPlan:
+    """*plan* with LLVM IR for machine code; what can be packed here has been."""
+
+    def text(code: ObjectCode) -> ObjectCode:
+        if code.listing is None:
+            raise UsageError(
+                f"{code.symbol} is machine code, which cannot be written as {path.name}",
+                hint="name a library: .so or .a",
+            )
+        return replace(code, code=code.listing().encode())
+
+    texts = {code.symbol: text(code) for code in plan.objects}
+
+    def listed(steps: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple(replace(step, code=texts[step.code.symbol]) for step in steps)
+
+    return replace(plan, steps=listed(plan.steps), packs=listed(plan.packs))
 
 
 @dataclass(frozen=True)

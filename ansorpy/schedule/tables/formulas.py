@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.symbols import SizeOp, Symbol
+from ansorpy.schedule.tables.bounded import Bounded, bounded
 from ansorpy.schedule.tables.size import Column, Size
 
 __all__ = ["Formula", "Formulas", "Tape", "symbols_of"]
@@ -42,7 +43,7 @@ class Formula(Symbol):
 class _Operation(NamedTuple):
     """An operation on formulas *a* and *b*; no later operation uses the values *last*."""
 
-    compute: Callable[[Any, Any], Any]
+    op: SizeOp
     a: int
     b: int
     last: tuple[int, ...] = ()
@@ -75,7 +76,7 @@ class Formulas:
 
     def _new(self, op: SizeOp, a: Size, b: Size) -> Formula:
         parts = [x.columns for x in (a, b) if isinstance(x, Formula)]
-        operation = _Operation(_COMPUTE[op], self._number(a), self._number(b))
+        operation = _Operation(op, self._number(a), self._number(b))
         found = Formula(self, len(self._recorded), parts[0] | parts[-1])
         self._recorded.append(operation)
         return found
@@ -112,7 +113,7 @@ class Formulas:
                 a, b = place[step.a], place[step.b]
                 last = {a, b} - kept
                 kept |= last
-                step = _Operation(step.compute, a, b, tuple(last))
+                step = _Operation(step.op, a, b, tuple(last))
             steps.append(step)
         return Tape(inputs, tuple(reversed(steps)), {f: place[f.number] for f in roots})
 
@@ -135,10 +136,21 @@ class Tape:
             if isinstance(step, int):
                 values.append(step)
             else:
-                values.append(step.compute(values[step.a], values[step.b]))
+                values.append(_COMPUTE[step.op](values[step.a], values[step.b]))
                 for at in step.last:  # freed, so that the next result reuses its place in the cache
                     values[at] = None
         return {formula: Column(values[at]) for formula, at in self.places.items()}
+
+    def bounds(self, low: Ints, high: Ints) -> dict[Formula, Bounded]:
+        """Bounds of the formulas for tables with columns from ``low[row]`` to ``high[row]``."""
+        values: list[Any] = [(low[:, at] * 1.0, high[:, at] * 1.0) for at in self.inputs]
+        with np.errstate(invalid="ignore"):
+            for step in self.steps:
+                if isinstance(step, int):
+                    values.append((float(step), float(step)))
+                else:
+                    values.append(bounded(step.op, values[step.a], values[step.b]))
+        return {formula: values[at] for formula, at in self.places.items()}
 
 
 def symbols_of(sizes: Iterable[Size]) -> list[Formula]:

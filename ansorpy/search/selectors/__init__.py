@@ -12,6 +12,9 @@ SELECTORS: Registry[Selector] = Registry(
     {
         "epsilon_greedy": "ansorpy.search.selectors.epsilon_greedy:EpsilonGreedy",
         "diversity": "ansorpy.search.selectors.diversity:Diversity",
+        "submodular": "ansorpy.search.selectors.submodular:Submodular",
+        "kmeans": "ansorpy.search.selectors.kmeans:KMeans",
+        "ei": "ansorpy.search.selectors.expected_improvement:ExpectedImprovement",
         "top_k": "ansorpy.search.selectors.top_k:TopK",
     },
 )

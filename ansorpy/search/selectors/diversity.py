@@ -1,4 +1,4 @@
-"""The selector that prefers good candidates that differ from each other."""
+"""The selector that picks good candidates which differ from those already picked."""
 
 from __future__ import annotations
 
@@ -8,47 +8,24 @@ import numpy as np
 
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.selector import different
+from ansorpy.search.variety import spread
 
 __all__ = ["Diversity"]
 
 
 @dataclass(frozen=True)
 class Diversity:
-    """Picks good candidates that differ from each other.
+    """Picks by score plus a bonus for decisions unlike those of the candidates picked before.
 
-    Repeatedly takes the candidate for which the score plus ``weight`` times the share of its
-    decisions that are new is highest.  A decision is new if no candidate picked so far made it.
+    A model tends to be right or wrong about all programs that differ in few decisions, so one of
+    them tells about the others (:func:`~ansorpy.search.variety.spread`).  This is ours: it is how
+    ``evolution`` ranks its offers.
 
-    Scores are scaled to run from 0 (the pool's worst) to 1 (its best); the placed sketch counts
-    as one decision.
-
-    Paper: AutoTVM, arXiv 1805.08318 §3.3, a submodular objective maximised greedily.  Source:
-    TVM's ``submodular_pick``.  Differs: both terms are normalized, so the weight does not depend
-    on the model's unit or on the number of decisions.
+    Args:
+        doubt: Expected error of a score's logarithm where nothing similar was picked.
     """
 
-    weight: float = 0.5
+    doubt: float = 0.5
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        offered = different([*pool.best, *pool.random])
-        if not offered:
-            return []
-        scores = np.array([c.score for c in offered])
-        value = (scores - scores.min()) / max(float(np.ptp(scores)), np.finfo(np.float64).tiny)
-        decisions = [_decisions(c) for c in offered]
-        fresh = np.ones(len(offered))
-        known: set[object] = set()
-        left = np.ones(len(offered), dtype=np.bool_)
-        picked: list[Candidate] = []
-        for _ in range(min(n, len(offered))):
-            at = int(np.argmax(np.where(left, value + self.weight * fresh, -np.inf)))
-            left[at] = False
-            picked.append(offered[at])
-            known |= decisions[at]
-            fresh = np.array([len(d - known) / len(d) for d in decisions])
-        return picked
-
-
-def _decisions(candidate: Candidate) -> frozenset[object]:
-    sketch = candidate.sketch
-    return frozenset((sketch.key, *sketch.space.tokens(candidate.row)))
+        return spread(different([*pool.best, *pool.random]), n, self.doubt)

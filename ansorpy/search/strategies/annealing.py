@@ -24,7 +24,8 @@ class Annealing:
     A step mutates each chain once, as evolution does.  The new point is accepted when the model
     scores it higher, and otherwise with probability ``exp((new - old) / t)``, where the temperature
     *t* falls linearly to 0 in each round.  Chains continue in the next round with the updated
-    model; new placed sketches replace those whose best scores are lowest.
+    model; new placed sketches replace those whose best scores are lowest.  Random rows of the same
+    sketches are offered too, so the search goes on when all chains have met.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.  Source: TVM's SimulatedAnnealingOptimizer (128 chains,
     500 steps, temperature 1 to 0).  Differs: all chains of one take a step together as one
@@ -58,7 +59,9 @@ class Annealing:
             groups = stepped(groups, temperature, context)
             found += groups
         self._keep(groups)
-        everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
+        drawn = [(g.sketch, sample_valid(g.sketch, n, context.rng)) for g in groups]
+        fresh = score_all(context.task, context.model, drawn)
+        everyone = [c for g in fresh for c in g.candidates() if c.key not in context.measured]
         order = context.rng.permutation(len(everyone))[: 2 * n]
         best = top(found, 2 * n, context.measured)
         return Pool(tuple(best), tuple(everyone[i] for i in order))

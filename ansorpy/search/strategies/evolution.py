@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 
 import numpy as np
-import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.measure.result import MeasureResult
@@ -16,7 +15,16 @@ from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, score_all, top
+from ansorpy.search.population import (
+    Candidate,
+    Pool,
+    Scored,
+    merged,
+    roulette,
+    sample_valid,
+    score,
+    score_all,
+)
 from ansorpy.search.strategy import Context
 from ansorpy.search.variety import varied
 
@@ -35,10 +43,11 @@ class Evolution:
 
     Paper: OSDI'20 §5.1.  Source: TVM's SketchPolicy (4 generations, 85 % mutation, a fifth of the
     population from measured programs).  Differs: populations are tables, so there is no Python code
-    per candidate.  Scores are shifted by the generation's worst before selection, so that negative
-    scores work.  Crossover, which TVM never released, follows the paper.  The first generation also
-    offers candidates, because a model trained on few trials is most wrong where evolution takes it.
-    Among nearly identical programs, which the model judges alike, only a few are measured first.
+    per candidate, and have 1,536 rows instead of 2,048.  Scores are shifted by the generation's
+    worst before selection, so that negative scores work.  Crossover, which TVM never released,
+    follows the paper.  The first generation also offers candidates, because a model trained on few
+    trials is most wrong where evolution takes it.  Among nearly identical programs, which the model
+    judges alike, only a few are measured first.
     """
 
     sketches: int = 10
@@ -56,9 +65,8 @@ class Evolution:
     """Expected error of a score's logarithm where nothing similar has been measured."""
     survivors: int | None = None
     """If set, nothing will be measured, so that only the model counts: this many placed sketches
-    have children at first, and half as many in each later generation; definitions that
-    cannot reach the best score by the model's own bound are left out, and the candidates with the
-    best scores are offered."""
+    have children at first, and half as many in each later generation, and definitions
+    that cannot reach the best score by the model's own bound are left out."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
@@ -80,13 +88,8 @@ class Evolution:
             self._shares = self._pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)
             found += groups
-            if self.survivors is None:
-                kept = max(2 * n, self.considered)
-                found = [
-                    _merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)
-                ]
-        if self.survivors is not None:
-            return Pool(tuple(top(found, n)))
+            kept = max(2 * n, self.considered)
+            found = [merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
         self._shares = self._pairs.shares(_best_scores(found))
         offers = {
             pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
@@ -195,8 +198,8 @@ class Evolution:
     def _breed(self, group: Scored, weight: Floats, size: int, rng: np.random.Generator) -> Table:
         """*size* children; one that breaks a constraint is replaced by its parent."""
         space = group.sketch.space
-        parents = group.table[_roulette(weight, size, rng)]
-        others = group.table[_roulette(weight, size, rng)]
+        parents = group.table[roulette(weight, size, rng)]
+        others = group.table[roulette(weight, size, rng)]
         children = parents.copy()
         crossed = rng.random(size) < self.crossover
         if crossed.any():
@@ -245,16 +248,6 @@ def crossover(space: Space, one: Table, other: Table, rng: np.random.Generator) 
     return child
 
 
-def _roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """*n* row numbers, drawn in proportion to *weight*, uniformly when all weights are 0."""
-    cumulated = np.cumsum(weight)
-    if cumulated[-1] <= 0:
-        return rng.integers(len(weight), size=n).astype(np.intp)
-    drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
-    rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
-    return rows
-
-
 def _best_scores(groups: Iterable[Scored]) -> dict[Pair, float]:
     """The best score of each pair that has candidates."""
     best: dict[Pair, float] = {}
@@ -287,16 +280,6 @@ def _reaching(
 
 def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:
     return list({g.sketch.key: g.sketch for g in groups}.values())
-
-
-def _merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
-    """The *n* best distinct rows of *sketch*, best first."""
-    same = [g for g in groups if g.sketch.key == sketch.key]
-    table = np.concatenate([g.table for g in same])
-    scores = np.concatenate([g.scores for g in same])
-    _, first = np.unique(table, axis=0, return_index=True)
-    best = first[np.argsort(-scores[first], kind="stable")][:n]
-    return Scored(sketch, table[best], scores[best])
 
 
 def _random(groups: Sequence[Scored], n: int, context: Context) -> list[Candidate]:

@@ -13,6 +13,7 @@ TRANSFERS: Registry[TransferSource] = Registry(
         "both": "ansorpy.search.transfers.both:Both",
         "history_best": "ansorpy.search.transfers.history_best:HistoryBest",
         "schedule_reuse": "ansorpy.search.transfers.schedule_reuse:ScheduleReuse",
+        "momentum": "ansorpy.search.transfers.momentum:Momentum",
         "none": "ansorpy.search.transfers.none:NoTransfer",
     },
 )

@@ -24,7 +24,9 @@ class ScheduleReuse:
 
     Definition, sketch and compute locations are kept; every number becomes the nearest one that the
     new shapes allow, inner tiles before outer ones.  Tasks with the most similar shapes come first.
-    Source: Transfer-Tuning (PACT 2022), which stops there; here the search continues from them.
+    Paper: Transfer-Tuning (Gibson and Cano, PACT 2022).  Source: github gicLAB/transfer-tuning.
+    Differs: the paper measures every schedule of the class and stops there; here the search
+    continues from a few.  Every recorded task of the class is a donor, not those of one network.
 
     Args:
         candidates: Maximum number of candidates to measure first.

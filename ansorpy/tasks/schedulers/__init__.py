@@ -12,5 +12,8 @@ SCHEDULERS: Registry[TaskScheduler] = Registry(
     {
         "gradient": "ansorpy.tasks.schedulers.gradient:Gradient",
         "round_robin": "ansorpy.tasks.schedulers.round_robin:RoundRobin",
+        "dynatune": "ansorpy.tasks.schedulers.dynatune:DynaTune",
+        "family": "ansorpy.tasks.schedulers.family:Family",
+        "harl": "ansorpy.tasks.schedulers.harl:Harl",
     },
 )

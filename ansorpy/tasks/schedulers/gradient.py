@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.tasks.progress import TaskProgress
+from ansorpy.tasks.scheduler import Round, first_round, open_tasks
 
 __all__ = ["Gradient"]
 
@@ -46,22 +47,15 @@ class Gradient:
     far: float = 0.2
     floor: float = 0.6
 
-    def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> int | None:
-        alive = [i for i, task in enumerate(tasks) if task.alive and task.gradient > 0]
-        fresh = [i for i in alive if not np.isfinite(tasks[i].best_s)]
-        if fresh:
-            # Heaviest first: time may run out before every task has had its first round.
-            return min(
-                fresh, key=lambda i: (tasks[i].rounds, -tasks[i].gradient * tasks[i].least_s)
-            )
-        valid = [i for i in alive if np.isfinite(tasks[i].best_s)]
-        if not valid:
-            return None
-        valid = self._behind(tasks) or valid
+    def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+        fresh, alive = first_round(tasks), open_tasks(tasks)
+        if fresh is not None or not alive:
+            return fresh
+        valid = self._behind(tasks) or alive
         gains = np.array([self.gradient(tasks, i) / tasks[i].cost for i in valid])
         if len(gains) > 1 and (gains == gains[0]).all():
-            return valid[int(rng.integers(len(valid)))]
-        return valid[int(gains.argmin())]
+            return Round(valid[int(rng.integers(len(valid)))])
+        return Round(valid[int(gains.argmin())])
 
     def gradient(self, tasks: Sequence[TaskProgress], at: int) -> float:
         """Expected change of the objective per ``unit`` trials given to task *at*."""

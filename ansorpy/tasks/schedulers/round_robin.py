@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.tasks.progress import TaskProgress
+from ansorpy.tasks.scheduler import Round, open_tasks
 
 __all__ = ["RoundRobin"]
 
@@ -16,6 +17,6 @@ __all__ = ["RoundRobin"]
 class RoundRobin:
     """Chooses the task with the fewest rounds among those alive that affect the objective."""
 
-    def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> int | None:
-        alive = [i for i, task in enumerate(tasks) if task.alive and task.gradient > 0]
-        return min(alive, key=lambda i: tasks[i].rounds, default=None)
+    def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+        found = min(open_tasks(tasks), key=lambda i: tasks[i].rounds, default=None)
+        return None if found is None else Round(found)

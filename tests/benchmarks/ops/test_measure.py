@@ -10,6 +10,7 @@ from ansorpy.errors import VerificationFailed
 from ansorpy.evaluation.bench.turns import Policy
 from benchmarks.ops.families.norms import MatrixNorm
 from benchmarks.ops.measure import Settings, measure
+from benchmarks.ops.providers import PROVIDERS, Provider
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import CALL, case_named
 
@@ -22,7 +23,7 @@ def test_ours_and_a_peer_are_timed_and_a_stranger_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
-    monkeypatch.setitem(measure.__globals__["_FACTORIES"], "torch", "benchmarks.ops.absent:torch")
+    monkeypatch.setitem(PROVIDERS, "torch", Provider("benchmarks.ops.absent:torch", "none"))
     settings = Settings(tmp_path / "ops.db", 0, "none", 0, ("onnxruntime", "torch"), QUICK)
     lines: list[str] = []
     result = measure(CALL, 1, settings, lines.append)

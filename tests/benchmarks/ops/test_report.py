@@ -1,16 +1,11 @@
 from __future__ import annotations
 
-import pytest
-
-from ansorpy.errors import UsageError
 from benchmarks.ops.report import (
-    BEGIN,
-    END,
     calls_table,
     cases_table,
     document,
     groups_table,
-    into,
+    providers_table,
     speedup_table,
 )
 from benchmarks.ops.result import Run
@@ -44,6 +39,24 @@ def test_groups_have_geometric_means_and_the_least_ratio() -> None:
         ("LN", "1", "compute", "0.50", "0.50", "2%", "", "", ""),
         ("all", "2", "compute", "1.00", "0.50", "10%", "8.00", "8.00", "50%"),
     )
+
+
+def test_each_case_takes_its_fastest_provider() -> None:
+    table = providers_table(RESULTS)
+    assert table.heading[-1] == "ours / fastest"
+    assert table.rows == (
+        ("ansorpy", "generated for the case", "1", "1", "2", "1.00"),
+        ("onnxruntime", "MLAS", "1", "1", "2", "2.00"),
+        ("torch", "oneDNN and MKL", "1", "0", "2", ""),
+        ("fastest of each", "", "1", "2", "2", "1.41"),
+        ("ansorpy", "generated for the case", "2", "1", "1", "1.00"),
+        ("onnxruntime", "MLAS", "2", "0", "1", ""),
+        ("torch", "oneDNN and MKL", "2", "0", "1", ""),
+        ("fastest of each", "", "2", "1", "1", "1.00"),
+    )
+    assert [r.provider for r in RESULTS] == ["ansorpy", "ansorpy", "onnxruntime", "torch"]
+    slow = result(GEMM, 1, ansorpy=9.0, openvino=1.0)
+    assert slow.provider == "openvino" and result(GEMM, 1).provider is None
 
 
 def test_calls() -> None:
@@ -85,11 +98,3 @@ def test_document_has_one_line_a_case() -> None:
         f"| {NORM.name} | 12.50 | direct | 6.250 onnxruntime | 0.50 | 2% "
         "| failed | direct | 1.000 torch |  |  |",
     ]
-
-
-def test_tables_go_between_the_marks_again_and_again() -> None:
-    once = into(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
-    assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert into(once, "newer") == f"before\n{BEGIN}\nnewer\n{END}\nafter\n"
-    with pytest.raises(UsageError, match="no place for the tables"):
-        into(f"{END} {BEGIN}", "new")

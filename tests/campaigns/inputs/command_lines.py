@@ -29,8 +29,8 @@ _OPTIONS = (
     "--random-weights", "--parts", "--help", "--version", "--wings", "-x", "--",
 )  # fmt: skip
 _VALUES = (
-    "", "0", "-1", "1", "2", "3.5", "nan", "inf", "1e999", "9" * 40, "none", "quick", "x", "x=1",
-    "x=", "=1", "x:1", "x:3x7", "x:3x-7", "x:0x7", "n=3", "n=0", "n=-1", "10s", "1h", "5ms", "0s",
+    "", "0", "-1", "1", "2", "3.5", "nan", "inf", "1e999", "9" * 40, "none", "quick", "x", "x:1",
+    "x=", "=1", "x=1", "x=3x7", "x=3x-7", "x=0x7", "n=3", "n=0", "n=-1", "10s", "1h", "5ms", "0s",
     "1GiB", "-1GiB", "1 KiB", "strict", "tf32", "host", "x86-64-v3", "cortex-a76", "sm_90", "pdp11",
     "random", "evolution", "boosted", "gradient", "fixed", "both", "geomean", "latency_bounds",
     "nest", "llvm", "asm", "ptx", "steps", "program", "definition", "0", "softmax", "library", "c",

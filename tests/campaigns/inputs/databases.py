@@ -37,7 +37,7 @@ _READING = (
 _SLOW = (
     ("show", NETWORK, "--threads", "1"),
     ("export", NETWORK, "-o", "new.so", "--threads", "1"),
-    ("db", "model", "-o", "model.txt"),
+    ("dataset", "train", DATABASE, "-o", "model.txt"),
     ("db", "replay"),
     ("run", NETWORK, "--threads", "1"),
 )
@@ -57,7 +57,8 @@ def damaged_database(rng: Rng, folder: Path) -> list[str]:
             connection.execute("PRAGMA foreign_keys = OFF")
             for _ in range(int(rng.integers(1, 5))):
                 _change(connection, rng)
-    return [*one_of(rng, _SLOW if rng.random() < _IS_SLOW else _READING), "--db", DATABASE]
+    command = one_of(rng, _SLOW if rng.random() < _IS_SLOW else _READING)
+    return [*command] if DATABASE in command else [*command, "--db", DATABASE]
 
 
 def _change(connection: sqlite3.Connection, rng: Rng) -> None:

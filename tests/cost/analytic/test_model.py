@@ -241,3 +241,13 @@ def test_what_rows_share_is_loaded_again_when_no_register_holds_it() -> None:
         for tile, view in zip(tiles, views, strict=True)
     ]
     assert loads == [[14, 2], [28, 2]]
+
+
+def test_seconds_lie_between_the_largest_cause_and_all_of_them(rng: np.random.Generator) -> None:
+    task = matmul_task(64, 64, 64)
+    nest = tiled_matmul(64, 64, 64, i1=Column(rng.choice([1, 2, 4], 9)), i2=2, j1=2, j2=8, k1=4)
+    views = view_nest(nest, 9)
+    causes, seconds = CpuModel().causes(task, views), CpuModel().seconds(task, views)
+    assert causes.shape == (9, 2, 5)
+    assert (causes.max(2).sum(1) <= seconds * (1 + 1e-12)).all()
+    assert (seconds <= causes.sum((1, 2)) * (1 + 1e-12)).all()

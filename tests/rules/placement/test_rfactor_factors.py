@@ -15,7 +15,7 @@ from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.schedule.state import State
 from tests import workloads
-from tests.rules.asking import CPU, derive
+from tests.rules.asking import CPU, derive, outcomes
 from tests.schedule.bounds.test_inference import check
 
 CPU2 = replace(CPU, cores=2)
@@ -62,7 +62,7 @@ def test_lengths_without_divisors_are_cut_into_uneven_parts(
 ) -> None:
     sketch = derive(AddRfactor(), workloads.min_reduce(3, extent), "B")[0][0]
     rule = DrawRfactorFactors(most_parts=64)
-    found = {s.stage("B.rf").compute.shape[1]: s for s in rule.every(sketch, CPU)}
+    found = {s.stage("B.rf").compute.shape[1]: s for s in outcomes(rule, sketch, CPU)}
     assert set(found) == (expected or {extent})
 
 

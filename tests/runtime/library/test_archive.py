@@ -58,8 +58,6 @@ def test_other_names_for_some_symbols() -> None:
 def test_machine_code_is_no_listing(rng: np.random.Generator, tmp_path: Path) -> None:
     model, _ = programs.model(rng)
     for name in ("net.ll", "net.s"):
-        with pytest.raises(
-            UsageError, match=f"what is compiled already cannot be written as {name}"
-        ):
+        with pytest.raises(UsageError, match=f"is machine code, which cannot be written as {name}"):
             model.export(tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -38,7 +38,7 @@ class Foreign:
     def __dlpack_device__(self): return rows.__dlpack_device__()
 assert np.array_equal(twice.model(Foreign()), 2 * rows)
 assert np.array_equal(twice.model(np.asfortranarray(rows)), 2 * rows)
-for wrong in (rows[:3], rows[0], rows.astype(float)):
+for wrong in (rows[:3], rows[0], rows.astype(float), rows[:, 1:]):
     try: twice.model(wrong)
     except twice.ModelError as error: print(error)
 assert not any(name.startswith("ansorpy") for name in sys.modules)
@@ -47,8 +47,9 @@ SAID = """\
 (x: 'NDArray[np.float32]', *, threads: 'int | None' = None) -> \
 'tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]' net 1.2
 an input's shape, or an output's in its memory, is not one compiled for
-input 'x' has 2 axes of float32, got 1 of float32
-input 'x' has 2 axes of float32, got 2 of float64
+input 'x' takes nx64 of float32, got 64 of float32
+input 'x' takes nx64 of float32, got 17x64 of float64
+input 'x' takes nx64 of float32, got 17x63 of float32
 """
 
 

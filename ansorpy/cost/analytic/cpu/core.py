@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ansorpy.cost.analytic.cpu.machine import MachineModel
@@ -9,7 +11,7 @@ from ansorpy.cost.analytic.cpu.tile import Tile
 from ansorpy.cost.counts import OpCounts
 from ansorpy.cost.nest_view import Floats, LeafView
 
-__all__ = ["core_cycles"]
+__all__ = ["StepCycles", "core_cycles", "step_cycles", "visit_cycles"]
 
 _DIVIDE_OPS = 10.0
 _FUNCTION_OPS = 16.0
@@ -26,18 +28,40 @@ _SPILL_CYCLES = 1.5
 """Cycles per step for each register that is lacking: a store, a load and a wait, none hidden."""
 
 
-def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
-    """Cycles of all steps, limited by the tightest port, plus register traffic of each visit."""
+@dataclass(frozen=True)
+class StepCycles:
+    """Cycles of one step by what limits them; all but the spills overlap."""
+
+    arithmetic: Floats
+    loads: Floats
+    latency: Floats
+    issue: Floats
+    spills: Floats
+
+    @property
+    def total(self) -> Floats:
+        """The cycles of a step: those of the tightest limit, and the spills."""
+        limits = [self.arithmetic, self.loads, self.latency, self.issue]
+        total: Floats = np.maximum.reduce(limits) + self.spills
+        return total
+
+
+def step_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> StepCycles:
+    """Cycles of one step."""
     reads = _reads(view, tile)
-    step = np.maximum.reduce([
-        _arithmetic(view, tile, machine),
-        _loads(reads, tile, machine),
-        _latency(tile, machine),
-        _issue(view, reads[0], tile, machine),
-    ])  # fmt: skip
-    step = step + _SPILL_CYCLES * _spilled(tile, machine)
-    cycles: Floats = tile.steps * step + tile.visits * _visit(view, tile, machine)
-    return cycles
+    return StepCycles(
+        arithmetic=_arithmetic(view, tile, machine),
+        loads=_loads(reads, tile, machine),
+        latency=_latency(tile, machine),
+        issue=_issue(view, reads[0], tile, machine),
+        spills=_SPILL_CYCLES * _spilled(tile, machine),
+    )
+
+
+def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+    """Cycles of all steps and visits."""
+    cycles: Floats = tile.steps * step_cycles(view, tile, machine).total
+    return cycles + tile.visits * visit_cycles(view, tile, machine)
 
 
 def _slots(ops: OpCounts) -> float:
@@ -117,7 +141,7 @@ def _issue(view: LeafView, loads: Floats, tile: Tile, machine: MachineModel) -> 
     return instructions / machine.issue_per_cycle + _LOOP_CYCLES * iterations
 
 
-def _visit(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+def visit_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
     """Cycles to move a tile of results out of registers (and back in, if partial)."""
     [write] = [a for a in view.written.accesses if a.is_write][:1]
     contiguous, scattered = tile.along_vector(write)

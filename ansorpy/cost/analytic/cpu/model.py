@@ -11,13 +11,13 @@ from ansorpy.cost.analytic.cpu.bound import cpu_limits, handover_cpu_seconds
 from ansorpy.cost.analytic.cpu.core import core_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.memory import Footprints
-from ansorpy.cost.analytic.cpu.tile import tile_of
+from ansorpy.cost.analytic.cpu.tile import Tile, tile_of
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 
-__all__ = ["CpuModel", "LeafCost", "leaf_cost"]
+__all__ = ["CpuModel", "LeafCost", "leaf_cost", "share_run", "thread_balance"]
 
 _OVERLAP = 0.25
 """Share of the smaller terms that the largest does not hide."""
@@ -58,14 +58,8 @@ def leaf_cost(
     Between two calls, *reuse_distance_bytes* of other data are touched (:class:`.Task`).
     """
     tile = tile_of(view, machine)
-    speedup, tasks, forks = _parallel(view, threads)
-    # If the condition differs within a tile, it is evaluated inside the arithmetic.
-    apart = np.zeros(view.rows, dtype=bool)
-    for loop, mask in view.changes_guard.items():
-        if loop in tile.inside:
-            apart |= tile.inside[loop] & mask
-    run = np.where(apart, 1.0, view.leaf.held)
-    cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
+    speedup, tasks, forks = thread_balance(view, threads)
+    cycles = share_run(view, tile) * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
     footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)
     into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
     # Data that exceed the third level come from memory every time; the rest mostly stay cached.
@@ -87,6 +81,16 @@ def leaf_cost(
     )
 
 
+def share_run(view: LeafView, tile: Tile) -> Floats:
+    """Share of the evaluations that run, where a condition guards the sum."""
+    # If the condition differs within a tile, it is evaluated inside the arithmetic.
+    apart = np.zeros(view.rows, dtype=bool)
+    for loop, mask in view.changes_guard.items():
+        if loop in tile.inside:
+            apart |= tile.inside[loop] & mask
+    return np.where(apart, 1.0, view.leaf.held)
+
+
 def _missing(reach: Floats, machine: MachineModel) -> Floats:
     """Share of data evicted from the last-level cache while *reach* bytes were touched.
 
@@ -97,7 +101,7 @@ def _missing(reach: Floats, machine: MachineModel) -> Floats:
     return lost
 
 
-def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
+def thread_balance(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
     """(speed-up from dividing the work into equal tasks, tasks, forks of this statement)."""
     tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
     own = np.zeros(view.rows, dtype=bool)
@@ -129,12 +133,22 @@ class CpuModel:
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate; statements run one after another."""
-        machine = self.machine or MachineModel.of(task.target)
         total: Floats = np.zeros(1)
-        for view in views:
-            cost = leaf_cost(view, machine, task.threads, task.reuse_distance_bytes)
+        for view, cost in zip(views, self._costs(task, views), strict=True):
             total = total + view.spread(cost.total_s)
         return total
+
+    def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """Seconds of each statement on the core, for each level of memory, and for its forks."""
+        found = []
+        for view, cost in zip(views, self._costs(task, views), strict=True):
+            by_cause = (cost.core_s, cost.l2_s, cost.l3_s, cost.dram_s, cost.fork_s)
+            found.append(np.stack([view.spread(seconds) for seconds in by_cause], axis=1))
+        return np.stack(found, axis=1)
+
+    def _costs(self, task: Task, views: Sequence[LeafView]) -> list[LeafCost]:
+        machine = self.machine or MachineModel.of(task.target)
+        return [leaf_cost(v, machine, task.threads, task.reuse_distance_bytes) for v in views]
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""

@@ -32,7 +32,7 @@ from ansorpy.rules.gpu.mma_choice import (
 )
 from ansorpy.target import Target
 
-__all__ = ["gpu_least_seconds", "gpu_limits", "gpu_seconds"]
+__all__ = ["gpu_causes", "gpu_least_seconds", "gpu_limits", "gpu_seconds"]
 
 _OVERLAP = 0.1
 """Fraction of the smaller terms that the largest does not hide."""
@@ -58,6 +58,32 @@ def gpu_seconds(
 ) -> Floats:
     """Predicted seconds of each candidate, whose kernels run one after another."""
     machine = machine or GpuMachine.of(target)
+    total: Floats = np.zeros(1)
+    for kernel in _kernels(views, machine).values():
+        terms = _kernel_terms(kernel, machine)
+        largest = np.maximum.reduce(np.broadcast_arrays(*terms))
+        total = total + (largest + _OVERLAP * (sum(terms, np.zeros(1)) - largest))
+        total = total + machine.launch_s
+    return total
+
+
+def gpu_causes(target: Target, views: Sequence[LeafView]) -> Floats:
+    """Seconds by cause of each kernel, in the row of its first statement, launching it last."""
+    machine = GpuMachine.of(target)
+    at = {view.leaf.stage: row for row, view in enumerate(views)}
+    parts = []
+    for kernel in _kernels(views, machine).values():
+        row = at[kernel[0].view.leaf.stage]
+        causes = (*_kernel_terms(kernel, machine), np.full(1, machine.launch_s))
+        parts.append((row, np.stack(np.broadcast_arrays(*causes), axis=1)))
+    found = np.zeros((max(len(part) for _, part in parts), len(views), parts[0][1].shape[1]))
+    for row, part in parts:
+        found[:, row] = part
+    return found
+
+
+def _kernels(views: Sequence[LeafView], machine: GpuMachine) -> dict[str, list[Statement]]:
+    """The statements of each kernel."""
     kernels: dict[str, list[Statement]] = {}
     shared = {view.written.name for view in views if fills(view)}
     written = [view.written for view in views if not view.written.alloc_depth]
@@ -68,20 +94,22 @@ def gpu_seconds(
         name = loops[0].stage if loops else view.leaf.stage
         statement = Statement(view, machine, shared, between, by_wgmma=by_wgmma)
         kernels.setdefault(name, []).append(statement)
-    total: Floats = np.zeros(1)
-    for statements in kernels.values():
-        blocks, threads = np.ones(1), np.ones(1)
-        needed = Resources(*(np.zeros(1) for _ in fields(Resources)))
-        for statement in statements:
-            spread, part = statement.view.spread, statement.resources()
-            blocks = np.maximum(blocks, spread(statement.blocks))
-            threads = np.maximum(threads, spread(statement.threads))
-            for field in fields(Resources):
-                so_far, more = getattr(needed, field.name), spread(getattr(part, field.name))
-                at_once = field.name in _AT_ONCE
-                setattr(needed, field.name, np.maximum(so_far, more) if at_once else so_far + more)
-        total = total + _kernel_seconds(blocks, threads, needed, machine)
-    return total
+    return kernels
+
+
+def _kernel_terms(statements: Sequence[Statement], machine: GpuMachine) -> tuple[Floats, ...]:
+    """The terms of a kernel's seconds."""
+    blocks, threads = np.ones(1), np.ones(1)
+    needed = Resources(*(np.zeros(1) for _ in fields(Resources)))
+    for statement in statements:
+        spread, part = statement.view.spread, statement.resources()
+        blocks = np.maximum(blocks, spread(statement.blocks))
+        threads = np.maximum(threads, spread(statement.threads))
+        for field in fields(Resources):
+            so_far, more = getattr(needed, field.name), spread(getattr(part, field.name))
+            at_once = field.name in _AT_ONCE
+            setattr(needed, field.name, np.maximum(so_far, more) if at_once else so_far + more)
+    return _terms(blocks, threads, needed, machine)
 
 
 def gpu_least_seconds(target: Target, dag: ComputeDAG) -> float:
@@ -141,9 +169,10 @@ def _product_cycles(op: ComputeOp, target: Target, machine: GpuMachine, lanes: f
     return products * found.by.types[1].bits / bits
 
 
-def _kernel_seconds(
+def _terms(
     blocks: Floats, threads: Floats, needed: Resources, machine: GpuMachine
-) -> Floats:
+) -> tuple[Floats, ...]:
+    """Seconds for issuing, for banks, tensor cores, the L2 cache and memory, and of one block."""
     warps = np.ceil(threads / machine.warp)
     busiest = np.ceil(blocks / machine.processors)
     together = np.minimum(busiest, _together(warps, needed, machine))
@@ -161,10 +190,7 @@ def _kernel_seconds(
     alone = alone + needed.stalled
     alone = np.maximum(alone, needed.fetched) + machine.memory_latency
     waves = np.ceil(busiest / together)
-    terms = (issue, banks, tensor, fetched, memory, waves * alone / machine.clock_hz)
-    largest = np.maximum.reduce(np.broadcast_arrays(*terms))
-    found: Floats = largest + _OVERLAP * (sum(terms, np.zeros(1)) - largest)
-    return found + machine.launch_s
+    return issue, banks, tensor, fetched, memory, waves * alone / machine.clock_hz
 
 
 def _by_tensor_cores(

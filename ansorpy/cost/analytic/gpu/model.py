@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansorpy.cost.analytic.gpu.kernel import gpu_least_seconds, gpu_limits, gpu_seconds
+from ansorpy.cost.analytic.gpu.kernel import (
+    gpu_causes,
+    gpu_least_seconds,
+    gpu_limits,
+    gpu_seconds,
+)
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
@@ -26,6 +31,10 @@ class GpuModel:
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate."""
         return gpu_seconds(task.target, views)
+
+    def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """Seconds of each kernel, in the row of its first statement; the last is its launch."""
+        return gpu_causes(task.target, views)
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag* can take."""

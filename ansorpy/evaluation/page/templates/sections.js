@@ -70,7 +70,9 @@ function tiles() {
       `${Format.number(peer.ours)} ms, not ${Format.number(peer.ms)} ms`, true));
   }
   const failed = sum(facts.tasks.map((t) => t.failed));
-  shown.push(tile("trials", trials.toLocaleString("en"), failed ? `${failed} failed` : "none failed"));
+  const made = sum(facts.tasks.map((t) => t.got));
+  const before = made === trials ? "" : `${(trials - made).toLocaleString("en")} in earlier runs, `;
+  shown.push(tile("trials", trials.toLocaleString("en"), before + (failed ? `${failed} failed` : "none failed")));
   shown.push(tile("tuning time", Format.duration(run.tuned_s), run.ended || "the run has not ended"));
   return make("div", {class: "tiles"}, ...shown);
 }

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ansorpy.cost.analytic.gpu.kernel import gpu_seconds
+from ansorpy.cost.analytic.gpu.kernel import gpu_causes, gpu_seconds
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.statement import Statement, fills
 from ansorpy.cost.analytic.limits import Limits
@@ -79,6 +79,17 @@ def test_tiles_of_hand_written_products_come_first() -> None:
     found = np.broadcast_to(gpu_seconds(h100, views), len(table))
     assert (found < max(hand)).mean() < 0.08
     assert found.min() > 0.9 * min(hand)
+
+
+def test_seconds_lie_between_the_largest_cause_and_all_of_them() -> None:
+    for outputs in (workloads.matmul(512, 512, 512), workloads.softmax(64, 4096)):
+        sketch = sketches(outputs)[0]
+        table = sketch.sample(32, np.random.default_rng(3))
+        views = view_nest(sketch.space.nest(table), len(table))
+        causes, found = gpu_causes(GPU, views), gpu_seconds(GPU, views)
+        assert causes.shape[1:] == (len(views), 7)
+        assert (causes[..., :-1].max(2).sum(1) <= found * (1 + 1e-12)).all()
+        assert (found <= causes.sum((1, 2)) * (1 + 1e-12)).all()
 
 
 def test_a_few_large_blocks_leave_multiprocessors_idle() -> None:

@@ -67,7 +67,7 @@ def needed(row: dict[str, int]) -> tuple[float, float]:
 
 
 def test_loads_are_those_of_the_machine_code() -> None:
-    """``LDS.128`` of both operands: 4 a step for 64 products (docs/guides/cuda.md)."""
+    """``LDS.128`` of both operands: 4 a step for 64 products (docs/results/gpu_figures.md)."""
     issued, turns = needed(tile())
     assert 1024 + 64 <= issued <= 1024 + 64 + 16
     # Two different rows of A, 256 bytes of B, for each of 8 warps.

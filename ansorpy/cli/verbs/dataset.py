@@ -1,0 +1,215 @@
+"""``ansorpy dataset``: record programs as data for cost models, train and evaluate models."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
+from ansorpy.cost.splits import Split
+
+if TYPE_CHECKING:
+    from ansorpy.api.train_model import Source
+    from ansorpy.target import Target
+
+__all__ = ["dataset"]
+
+
+class Action(StrEnum):
+    """What ``ansorpy dataset`` does."""
+
+    record = "record"
+    train = "train"
+    eval = "eval"
+
+
+def dataset(
+    action: Annotated[Action, typer.Argument(metavar="record|train|eval", help="What to do.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="record: .onnx files; train: datasets or a tuning database; eval: datasets.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="record: the dataset, which grows; train: the model."),
+    ] = None,
+    random: Annotated[
+        int, typer.Option(min=0, help="record: random networks after the given ones.")
+    ] = 0,
+    programs: Annotated[int, typer.Option(min=4, help="record: programs of each task.")] = 64,
+    time_limit: Annotated[
+        str | None, typer.Option(metavar="30m", help="record: when to stop.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="record: threads of the programs.")
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="record, train: the machines; default: host.")
+    ] = "host",
+    cost_model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="eval: models by name or file; train: one by name; default: analytic and boosted, "
+            "to train boosted."
+        ),
+    ] = None,
+    split: Annotated[Split, typer.Option(help="eval: what is held out.")] = Split.BY_TASK,
+    plugin: Plugins = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Record measured programs of networks and of random operators, train a cost model on such data
+    or on the trials of a tuning database, or evaluate how well models rank programs they never saw.
+    """
+    given = files or []
+    if action is Action.record:
+        _record(given, output, random, programs, time_limit, threads, target, seed, quiet)
+    elif action is Action.train:
+        _train(given, output, (cost_model or ["boosted"])[-1], target, plugin, as_json)
+    else:
+        _evaluate(given, cost_model or ["analytic", "boosted"], split, plugin, seed, quiet, as_json)
+
+
+def _record(
+    networks: list[Path], output: Path | None, random: int, programs: int, time_limit: str | None,
+    threads: int | None, target: str, seed: int, quiet: bool,
+) -> None:  # fmt: skip
+    from itertools import chain
+    from math import inf
+
+    from ansorpy.api.dataset import network_tasks, random_tasks, record_dataset
+    from ansorpy.api.request import Request
+    from ansorpy.errors import UsageError
+    from ansorpy.quantities import seconds_of
+    from ansorpy.tasks.record import RecordOptions
+
+    if output is None:
+        raise UsageError(
+            "a recording needs a file", hint="write: ansorpy dataset record ... -o programs.npz"
+        )
+    if not networks and not random:
+        raise UsageError(
+            "there is nothing to record",
+            hint="name .onnx files, or a number of random networks: --random 100",
+        )
+    request = Request.of(effort="none", target=target, threads=threads, seed=seed)
+    found = record_dataset(
+        output,
+        chain(network_tasks(networks, request), random_tasks(random, request)),
+        request.target,
+        RecordOptions(programs=programs, seed=seed),
+        time_limit_s=inf if time_limit is None else seconds_of(time_limit),
+        listener=(lambda _: None) if quiet else partial(print, flush=True),
+    )
+    print(f"{output}: {len(found)} programs of {len(found.tasks)} tasks")
+
+
+def _train(
+    files: list[Path], output: Path | None, name: str, target: str, plugin: list[Path] | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.train_model import opened
+    from ansorpy.cost.models import MODELS
+    from ansorpy.errors import UsageError
+    from ansorpy.target import Target
+    from ansorpy.writable import demand_writable
+
+    if not files or output is None:
+        raise UsageError(
+            "training needs data and a file for the model",
+            hint="write: ansorpy dataset train programs.npz -o model.txt",
+        )
+    load_plugins(plugin or ())
+    MODELS.factory(name)  # refuse an unknown one at once
+    demand_writable(output)
+    train = {"boosted": _boosted, "static_linear": _weights}.get(name, partial(_network, name))
+    with opened(files) as source:
+        facts, said = train(source, Target.parse(target), output)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        print(f"wrote {output}: {said}")
+
+
+def _boosted(source: Source, target: Target, output: Path) -> tuple[dict[str, object], str]:
+    from ansorpy.api.train_model import train_model
+    from ansorpy.evaluation.ranking import figures, overall_table
+
+    found = train_model(source, target)
+    found.save(output)
+    model = found.model
+    facts = {
+        "family": model.family, "programs": model.programs, "failed": found.failed,
+        "tasks": model.tasks, "digest": model.digest, "held_out": figures(found.held_out),
+    }  # fmt: skip
+    failed = f", {found.failed} of which failed" if found.failed else ""
+    trained = f"trained on {model.programs} programs of {model.tasks} tasks for {model.family}"
+    table = f"\n{overall_table(found.held_out).text()}" if found.held_out else ""
+    return facts, f"{trained}{failed}{table}"
+
+
+def _weights(source: Source, target: Target, output: Path) -> tuple[dict[str, object], str]:
+    from ansorpy.api.train_model import fit_weights
+
+    found = fit_weights(source, target)
+    output.write_text(found.model.text())
+    facts = {
+        "family": found.model.family, "programs": found.programs, "tasks": found.tasks,
+        "correlation": found.correlation,
+    }  # fmt: skip
+    return facts, (
+        f"fitted to {found.programs} programs of {found.tasks} tasks for {found.model.family}; "
+        f"rank correlation with their times {found.correlation:.2f}"
+    )
+
+
+def _network(
+    name: str, source: Source, target: Target, output: Path
+) -> tuple[dict[str, object], str]:
+    from ansorpy.api.train_model import train_network
+    from ansorpy.cost.neural.saved import write_network
+    from ansorpy.errors import UsageError
+
+    if output.suffix != ".npz":
+        raise UsageError("networks are saved as arrays", hint=f"write: -o {output.stem}.npz")
+    write_network(train_network(source, name, target), output)
+    return {"model": name}, f"the network {name}"
+
+
+def _evaluate(
+    files: list[Path], models: list[str], split: Split, plugin: list[Path] | None, seed: int,
+    quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
+    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.train_model import evaluate_models, read_datasets
+    from ansorpy.errors import UsageError
+    from ansorpy.evaluation.ranking import models_table
+    from ansorpy.evaluation.tables import show
+
+    if not files:
+        raise UsageError(
+            "an evaluation needs data", hint="write: ansorpy dataset eval programs.npz"
+        )
+    load_plugins(plugin or ())
+    found = evaluate_models(
+        models,
+        read_datasets(files),
+        split,
+        seed=seed,
+        listener=(lambda _: None) if quiet else lambda line: print(line, file=sys.stderr),
+    )
+    if as_json:
+        print(json.dumps([each.to_dict() for each in found], indent=2))
+    else:
+        show(models_table(found, f"split {split.value}: means over the tasks held out"))

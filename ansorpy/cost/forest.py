@@ -1,0 +1,132 @@
+"""The random forest: a learned model that knows how uncertain its scores are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.features import FEATURE_NAMES
+from ansorpy.cost.learner import SampleLearner, statement_features
+from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.programs import Programs
+from ansorpy.ir.task import Task
+
+if TYPE_CHECKING:
+    from lightgbm import Booster
+
+__all__ = ["ForestOptions", "RandomForest"]
+
+
+@dataclass(frozen=True)
+class ForestOptions:
+    """Options for growing the trees.
+
+    Source: AdaTune's surrogate, scikit-learn's forest of 10 trees with at most 10 features a split.
+    """
+
+    trees: int = 10
+    features_per_split: int = 10
+    leaves: int = 63
+    row_fraction: float = 0.632
+    """Share of rows that each tree sees: that of distinct rows in a bootstrap sample."""
+    min_rows_in_leaf: int = 2
+    min_programs: int = 8
+    doubt: float = 0.5
+    """Standard deviation of a score's logarithm before there are trees."""
+    slowest: float = 0.01
+    """Throughput, relative to the task's best, of failures and of everything slower."""
+    seed: int = 43
+
+    def parameters(self) -> dict[str, Any]:
+        """LightGBM's parameters, chosen so that equal data give equal trees."""
+        return {
+            "boosting": "rf",
+            "objective": "regression",
+            "num_leaves": self.leaves,
+            "feature_fraction_bynode": self.features_per_split / len(FEATURE_NAMES),
+            "bagging_fraction": self.row_fraction,
+            "bagging_freq": 1,
+            "min_data_in_leaf": self.min_rows_in_leaf,
+            "min_sum_hessian_in_leaf": 1e-3,
+            "feature_pre_filter": False,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1,
+            "seed": self.seed,
+            "verbosity": -1,
+        }
+
+
+class RandomForest(SampleLearner):
+    """Corrects the analytic model by the mean of a random forest; its trees' spread is the doubt.
+
+    Each tree predicts the logarithm of the factor by which the analytic throughput is wrong, from
+    the program's features (:func:`program_features`).  A score is the analytic throughput times the
+    exponential of the trees' mean, and its deviation the score times their standard deviation.
+
+    Paper: AdaTune (Li et al., NeurIPS 2020).  Source: github limenghao/AdaTune.  Differs: starts
+    from the analytic model, so scores are programs per second and the first rounds are not random;
+    AdaTune predicts throughput.  One forest learns all tasks; AdaTune has one for each.  LightGBM
+    grows the trees, each on a share of the rows without repetition.
+    """
+
+    def __init__(
+        self, options: ForestOptions | None = None, prior: AnalyticModel | None = None
+    ) -> None:
+        super().__init__(prior)
+        self.options = options or ForestOptions()
+        self._forest: Booster | None = None
+        self._trained_on = 0
+
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        """Programs per second; only the order within a task is learned."""
+        score, _ = self._estimate(task, programs)
+        return score
+
+    def deviations(self, task: Task, programs: Programs) -> Floats:
+        """Standard deviation of each score over the trees."""
+        score, spread = self._estimate(task, programs)
+        return score * spread
+
+    def _estimate(self, task: Task, programs: Programs) -> tuple[Floats, Floats]:
+        """Scores, and the standard deviations of their logarithms."""
+        views = view_nest(programs.nest, len(programs))
+        score: Floats = 1.0 / self.prior.seconds(task, views)
+        if self._forest is None:
+            return score, np.full(len(score), self.options.doubt)
+        features = program_features(statement_features(views))
+        logarithms = np.stack([
+            np.asarray(self._forest.predict(features, start_iteration=tree, num_iteration=1,
+                                            num_threads=1))
+            for tree in range(self._forest.num_trees())
+        ])  # fmt: skip
+        return score * np.exp(logarithms.mean(axis=0)), logarithms.std(axis=0)
+
+    def refit(self) -> None:
+        """Grow a new forest on all programs, if there are enough and any are new."""
+        programs, options = len(self.data), self.options
+        if programs < options.min_programs or programs == self._trained_on:
+            return
+        self._trained_on = programs
+        import lightgbm
+
+        tasks = self.data.tasks.values()
+        features = [part for samples in tasks for part in samples.features]
+        wrong = [np.log(np.maximum(s.labels, options.slowest)) - s.prior for s in tasks]
+        rows = lightgbm.Dataset(
+            np.stack([program_features(part) for part in features]),
+            label=np.concatenate(wrong),
+        )
+        self._forest = lightgbm.train(options.parameters(), rows, num_boost_round=options.trees)
+
+
+def program_features(features: Floats) -> Floats:
+    """The totals over the statements of ``features[..., statements, width]``: one row a program.
+
+    Features are ``log2(1 + x)``; the total is ``log2(1 + sum of x)``.
+    """
+    total: Floats = np.log2(1 + np.expm1(features * np.log(2)).sum(axis=-2))
+    return total

@@ -1,0 +1,1 @@
+"""Cost models that are networks; they need torch, which only models that are made import."""

@@ -1,0 +1,38 @@
+"""MTL-TLP: TLP with one head for each machine, so that all machines' records help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.cost.neural.tlp import TLP
+from ansorpy.errors import UsageError
+
+__all__ = ["MultiTaskTLP"]
+
+
+@dataclass
+class MultiTaskTLP(TLP):
+    """TLP with a head for each machine, which all train one trunk (MTL-TLP).
+
+    Paper: ASPLOS'23.  Source: TLP's code.  The loss is the sum of the heads' losses, each of the
+    programs measured on its machine.
+    """
+
+    machines: int = 4
+    """Number of heads."""
+
+    @property
+    def heads(self) -> int:
+        return self.machines
+
+    def head(self, task_key: str) -> int:
+        """The head of the task's target; targets are numbered as they occur."""
+        target = task_key.split("/")[1]
+        if target not in self.targets:
+            if len(self.targets) == self.machines:
+                raise UsageError(
+                    f"mtl_tlp has {self.machines} heads, one for each target, and this is one more",
+                    hint=f"make it with more: MultiTaskTLP(machines={self.machines + 1})",
+                )
+            self.targets.append(target)
+        return self.targets.index(target)

@@ -1,0 +1,107 @@
+"""Networks as files: a JSON header and arrays in numpy's format, of which nothing is executed."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ansorpy.cost.models import MODELS
+from ansorpy.cost.neural.losses import Loss
+from ansorpy.cost.neural.network import NetworkModel
+from ansorpy.cost.neural.training import Fitting
+from ansorpy.errors import ForeignFile, UsageError
+
+__all__ = ["read_network", "write_network"]
+
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
+           zlib.error)  # fmt: skip
+"""Raised by numpy and zipfile for foreign or damaged files."""
+
+
+_WIDEST = 4096
+"""The largest number that a setting may have: a file of another must not take all memory."""
+
+
+class _Header(BaseModel):
+    """Which network it is.
+
+    Args:
+        model: Its name among the cost models.
+        sees: :attr:`NetworkModel.version` of what it was trained on.
+        settings: Its numbers and names, by field.
+        targets: As in :class:`NetworkModel`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["ansorpy-network"] = "ansorpy-network"
+    model: str
+    sees: str
+    settings: Mapping[str, Annotated[int, Field(ge=1, le=_WIDEST)] | float | Loss]
+    targets: tuple[str, ...]
+
+
+def write_network(model: NetworkModel, path: Path) -> None:
+    """Write the trained *model*, without the programs that it learned from.
+
+    Raises:
+        UsageError: It is not trained, or is none that has a name, or *path* cannot be written.
+    """
+    names = [name for name in MODELS if MODELS.factory(name) is type(model)]
+    if not names or not model.is_trained:
+        raise UsageError(
+            "only a trained network that has a name among the cost models can be saved",
+            hint="learn and refit first",
+        )
+    values: dict[str, Any] = {f.name: getattr(model, f.name) for f in fields(model) if f.init}
+    header = _Header(
+        model=names[0],
+        sees=model.version,
+        settings={n: v for n, v in values.items() if not isinstance(v, Fitting)},
+        targets=tuple(model.targets),
+    )
+    line = np.frombuffer(header.model_dump_json().encode(), dtype=np.uint8)
+    try:
+        with open(path, "wb") as file:
+            np.savez_compressed(file, allow_pickle=False, header=line, **model.weights())
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def read_network(path: Path) -> NetworkModel:
+    """The network in the file *path*, which goes on learning.
+
+    Raises:
+        ForeignFile: It is none, damaged, or sees programs otherwise than this version.
+        MissingDependency: torch is not installed.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            header = _Header.model_validate_json(archive["header"].tobytes())
+            weights = {name: archive[name] for name in archive.files if name != "header"}
+    except (ValidationError, *_DAMAGE):
+        raise ForeignFile(
+            f"{path} is not a network written by ansorpy", hint="write_network writes one"
+        ) from None
+    made = MODELS.factory(header.model) if header.model in MODELS else None
+    if not (isinstance(made, type) and issubclass(made, NetworkModel)):
+        raise ForeignFile(f"{path} is of a network that is unknown here, {header.model}")
+    kinds = {f.name: type(f.default) for f in fields(made) if f.init}
+    settings: dict[str, Any] = dict(header.settings)
+    if any(kinds.get(name) is not type(value) for name, value in settings.items()):
+        raise ForeignFile(f"{path} was written by another version of ansorpy")
+    model = made(**settings)
+    if model.version != header.sees:
+        raise ForeignFile(f"{path} was trained on other features", hint="train it again")
+    if any(array.dtype != np.float32 for array in weights.values()):
+        raise ForeignFile(f"{path} is damaged: its weights are not float32")
+    model.start_from(weights)
+    model.targets.extend(header.targets)
+    return model

@@ -1,0 +1,58 @@
+"""Networks that see a program as its statements, with the features that boosted trees see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.features import FEATURE_NAMES
+from ansorpy.cost.learner import SAMPLE_VERSION, statement_features
+from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.neural.network import NetworkModel
+from ansorpy.cost.programs import Programs
+from ansorpy.ir.task import Task
+from ansorpy.measure.records.samples import Samples
+
+__all__ = ["StatementNetwork"]
+
+
+@dataclass
+class StatementNetwork(NetworkModel):
+    """A network on a row of features a statement; before it is trained, the closed form scores.
+
+    Its samples are those of boosted trees, so either learns from the other's trials.
+    """
+
+    @property
+    def version(self) -> str:
+        return SAMPLE_VERSION
+
+    @property
+    def width(self) -> int:
+        return len(FEATURE_NAMES)
+
+    def encode(self, task: Task, programs: Programs) -> Floats:
+        return statement_features(view_nest(programs.nest, len(programs)))
+
+    def untrained(self, task: Task, programs: Programs) -> Floats:
+        """The analytic model's scores."""
+        return AnalyticModel().predict(task, programs)
+
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
+        """Remember measured programs of *task*."""
+        views = view_nest(programs.nest, len(programs))
+        prior_s = AnalyticModel().seconds(task, views)
+        samples = Samples(self.version, list(statement_features(views)), prior_s, seconds)
+        self.recall({task.key: samples})
+        return samples
+
+    @property
+    def remembers(self) -> tuple[str, int]:
+        """Version of the samples and width of their features."""
+        return self.version, self.width
+
+    def recall(self, earlier: Mapping[str, Samples]) -> None:
+        """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
+        for task_key, samples in earlier.items():
+            self.take(task_key, samples.features, samples.prior_s, samples.seconds)

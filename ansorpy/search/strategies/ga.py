@@ -1,0 +1,109 @@
+"""A genetic algorithm that only measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ansorpy.measure.result import MeasureResult
+from ansorpy.rules.placed_sketch import PlacedSketch
+from ansorpy.schedule.space import Table
+from ansorpy.search.population import Candidate, Pool, sample_valid
+from ansorpy.search.selector import different
+from ansorpy.search.strategy import Context
+
+__all__ = ["Genetic"]
+
+_UNRANKED = 1.0
+
+
+@dataclass
+class Genetic:
+    """Breeds programs from the fastest measured ones; the model is not consulted.
+
+    The first programs are random.  Later, the parents are the ``population`` fastest programs so
+    far.  Each of a child's two parents is the fastest of ``tournament`` drawn ones.  A child has
+    the placed sketch of the first, or one with a stage computed elsewhere.  It is crossed with
+    probability ``crossover``, and then has each decision from either parent; decisions that it
+    shares with no parent are drawn.  At last it is mutated once.
+
+    Source: AutoTVM's GATuner (measured speed is the fitness, and nothing is measured twice).
+    Woodpecker-DL, arXiv 2008.04567, searches by such an algorithm too, whose details are not
+    public: tournaments and uniform crossover are our choice.  Differs: children are bred round by
+    round from the fastest programs so far, not from a last generation of a hundred, as most runs
+    measure a few hundred programs in all.  Mutations are those of the rules, as in evolution:
+    drawing a decision again mostly breaks a constraint.
+
+    Args:
+        first: Number of random programs measured before any are bred.
+        sketches: Placed sketches that these come from.
+        tries: Children bred for each one wanted, as some are invalid or known.
+        moving: Probability that a stage is computed elsewhere.
+    """
+
+    population: int = 8
+    tournament: int = 3
+    crossover: float = 0.7
+    first: int = 16
+    sketches: int = 16
+    tries: int = 8
+    moving: float = 0.1
+    _parents: list[Candidate] = field(default_factory=list, init=False, repr=False)
+    """The fastest programs, fastest first; a score is a measured speed here."""
+    _trials: int = field(default=0, init=False, repr=False)
+
+    def ask(self, context: Context, n: int) -> Pool:
+        ready = self._trials >= self.first and self._parents
+        bred = self._bred(context, n) if ready else []
+        fresh = self._random(context, 2 * n)
+        return Pool(tuple(different([*bred, *fresh[: 2 * n - len(bred)]])), tuple(fresh))
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        self._trials += len(found)
+        ran = [replace(c, score=1 / result.median_s) for c, result in found if result.ok]
+        fastest = sorted([*self._parents, *ran], key=lambda c: -c.score)
+        self._parents = fastest[: self.population]
+
+    def _random(self, context: Context, n: int) -> list[Candidate]:
+        """At most *n* random programs that have not been measured."""
+        if n <= 0:
+            return []
+        drawn = context.source.draw(self.sketches, context.rng)
+        made = [
+            Candidate(sketch, row, _UNRANKED)
+            for sketch in drawn
+            for row in sample_valid(sketch, n, context.rng)
+        ]
+        shuffled = [made[at] for at in context.rng.permutation(len(made))]
+        return different(c for c in shuffled if c.key not in context.measured)[:n]
+
+    def _bred(self, context: Context, n: int) -> list[Candidate]:
+        """At most *n* children that have not been measured."""
+        rng = context.rng
+        drawn = rng.integers(len(self._parents), size=(2, self.tries * n, self.tournament))
+        ones, others = drawn.min(axis=2)
+        found: list[Candidate] = []
+        for one in np.unique(ones):
+            parents = [self._parents[at] for at in others[ones == one]]
+            sketch, table = self._children(self._parents[one], parents, rng)
+            table = table[sketch.valid(table)]
+            found += [Candidate(sketch, row, _UNRANKED) for row in table]
+        shuffled = different(found[at] for at in rng.permutation(len(found)))
+        return [c for c in shuffled if c.key not in context.measured][:n]
+
+    def _children(
+        self, one: Candidate, others: Sequence[Candidate], rng: np.random.Generator
+    ) -> tuple[PlacedSketch, Table]:
+        """A child of *one* with each of *others*; some may break a constraint."""
+        sketch, table = one.sketch, np.tile(one.row, (len(others), 1))
+        moved = sketch.neighbour(rng) if rng.random() < self.moving else None
+        if moved is not None:
+            sketch, table = moved, moved.adopt(sketch, table, rng)
+        partners = np.concatenate([sketch.adopt(o.sketch, o.row[None], rng) for o in others])
+        crossed = rng.random(len(others)) < self.crossover
+        for at in sketch.space.slices.values():
+            taken = np.flatnonzero(crossed & (rng.random(len(others)) < 0.5))
+            table[taken, at] = partners[taken, at]
+        return sketch, sketch.mutate(table, rng)

@@ -1,0 +1,45 @@
+"""A strategy that decides everything before it measures anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ansorpy.cost.frozen import Frozen
+from ansorpy.measure.result import MeasureResult
+from ansorpy.search.population import Candidate, Pool
+from ansorpy.search.strategies.annealing import Annealing
+from ansorpy.search.strategy import Context, Strategy
+
+__all__ = ["OneShot"]
+
+
+@dataclass
+class OneShot:
+    """Searches once with a model that is not trained any more, and offers its best candidates.
+
+    The task ends when these are measured.  All learning happens before: give a trained model
+    (``--cost-model``); without one, the model's untrained scores decide.
+
+    Paper: One-Shot Tuner, CC 2022.  Source: ryujaehun/one-shot-tuner: simulated annealing with 512
+    chains, then the best 32.  Differs: any model and any strategy can be used; the chains take 20
+    steps instead of 160, all of them in about a second.
+
+    Args:
+        measured: Number of candidates that are measured.
+        search: Finds them.
+    """
+
+    measured: int = 32
+    search: Strategy = field(default_factory=lambda: Annealing(chains=512, steps=20))
+    _found: tuple[Candidate, ...] | None = field(default=None, repr=False)
+
+    def ask(self, context: Context, n: int) -> Pool:
+        if self._found is None:
+            # The search trains the model that the context has.
+            context.model = Frozen(context.model)
+            self._found = self.search.ask(context, self.measured).best[: self.measured]
+        return Pool(tuple(c for c in self._found if c.key not in context.measured))
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        """Do nothing: nothing is decided after the first measurement."""

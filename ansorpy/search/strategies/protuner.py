@@ -1,0 +1,154 @@
+"""Monte-Carlo tree search over the decisions of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import log, sqrt
+
+from ansorpy.measure.result import MeasureResult
+from ansorpy.search.population import Candidate, Pool, Scored, top
+from ansorpy.search.prefix import Decided, Prefix, begin
+from ansorpy.search.rollouts import explored
+from ansorpy.search.strategy import Context
+
+__all__ = ["ProTuner"]
+
+Path = tuple[Decided, ...]
+
+
+@dataclass
+class ProTuner:
+    """Trees of decisions, explored by random completions; only whole programs are scored.
+
+    In each tree the way leads from the root to the option with the highest upper confidence bound,
+    again and again, down to a beginning whose options have not all been tried.  Random programs
+    that start so are scored, and their scores counted on the way back.  After each round the root
+    moves to the option with the fastest program below it, by measurement where there is one; a tree
+    that has decided everything begins anew.
+
+    Paper: ProTuner, arXiv 2005.13685.  Differs: 4 trees instead of 16, one of which values a
+    beginning by the best of its completions where the paper completes greedily; a round's
+    measurements decide the move for all trees.  The constants are ours, as there is no code.
+
+    Args:
+        trees: How many; the last one is the greedy one.
+        explorations: Paths that each tree follows per round.
+        rollouts: Random programs at the end of each path.
+        exploration: Weight of the uncertainty in the bound.
+    """
+
+    trees: int = 4
+    explorations: int = 12
+    rollouts: int = 64
+    exploration: float = 1.0
+    _forest: list[_Tree] = field(default_factory=list, repr=False)
+
+    @property
+    def roots(self) -> list[Prefix]:
+        """What each tree has decided for good."""
+        return [tree.root.prefix for tree in self._forest]
+
+    def ask(self, context: Context, n: int) -> Pool:
+        found = self._explored(context)
+        best = top(found, 2 * n, context.measured)
+        if not best:  # all that was decided leaves nothing new
+            self._forest = []
+            found = self._explored(context)
+            best = top(found, 2 * n, context.measured)
+        everyone = [c for g in found for c in g.candidates() if c.key not in context.measured]
+        order = context.rng.permutation(len(everyone))[: 2 * n]
+        return Pool(tuple(best), tuple(everyone[at] for at in order))
+
+    def _explored(self, context: Context) -> list[Scored]:
+        """Follow the paths of one round; the programs found."""
+        if not self._forest:
+            start = begin(context.source)
+            for number in range(self.trees):
+                self._forest.append(_Tree(start, is_greedy=number == self.trees - 1))
+        found: list[Scored] = []
+        for _ in range(self.explorations):
+            paths = [tree.select(self.exploration) for tree in self._forest]
+            leaves = {path[-1].prefix.decided: path[-1].prefix for path in paths}
+            groups = explored(context, list(leaves.values()), self.rollouts)
+            found += [group.scored for group in groups]
+            for tree, path in zip(self._forest, paths, strict=True):
+                decided = path[-1].prefix.decided
+                for group in groups:
+                    if group.prefix.decided == decided:
+                        tree.count(path, group.option, group.scored)
+        return found
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        speeds = {c.key: 1 / result.median_s for c, result in found if result.ok}
+        for tree in self._forest:
+            tree.move(speeds)
+
+
+@dataclass(eq=False)
+class _Node:
+    """A prefix in a tree, with the scores of the whole programs found below it."""
+
+    prefix: Prefix
+    visits: int = 0
+    total: float = 0.0
+    best: float = 0.0
+    children: dict[Path, _Node] = field(default_factory=dict)
+    programs: dict[tuple[str, bytes], float] = field(default_factory=dict)
+    """The best program of each exploration, and its score."""
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether each option has been tried about once."""
+        return bool(self.children) and self.visits >= len(self.prefix.options)
+
+    def count(self, scored: Scored) -> None:
+        self.visits += len(scored)
+        self.total += float(scored.scores.sum())
+        best = int(scored.scores.argmax())
+        self.best = max(self.best, float(scored.scores[best]))
+        self.programs[scored.sketch.key, scored.table[best].tobytes()] = float(scored.scores[best])
+
+    def fastest(self, speeds: dict[tuple[str, bytes], float]) -> tuple[float, float]:
+        """The best measured speed below, 0 if nothing was measured, and the best score."""
+        return max((speeds[key] for key in self.programs if key in speeds), default=0.0), self.best
+
+
+@dataclass
+class _Tree:
+    """A search tree whose root moves down one decision at a time."""
+
+    start: Prefix
+    is_greedy: bool
+    root: _Node = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.root = _Node(self.start)
+
+    def select(self, exploration: float) -> list[_Node]:
+        """The nodes from the root to the one to explore next."""
+        path = [self.root]
+        while path[-1].is_tried:
+            node = path[-1]
+            path.append(
+                max(node.children.values(), key=lambda c: self._bound(c, node.visits, exploration))
+            )
+        return path
+
+    def _bound(self, node: _Node, visits: int, exploration: float) -> float:
+        """The upper confidence bound of a node's value, relative to the best of the tree."""
+        value = node.best if self.is_greedy else node.total / node.visits
+        return value / self.root.best + exploration * sqrt(2 * log(visits) / node.visits)
+
+    def count(self, path: Sequence[_Node], option: Prefix, scored: Scored) -> None:
+        """Add the scores of programs that take *option* at the end of *path*."""
+        last = path[-1]
+        if option is not last.prefix:
+            path = [*path, last.children.setdefault(option.decided, _Node(option))]
+        for node in path:
+            node.count(scored)
+
+    def move(self, speeds: dict[tuple[str, bytes], float]) -> None:
+        """Take the option with the fastest program below it; begin anew if all is decided."""
+        children = self.root.children.values()
+        self.root = max(children, key=lambda node: node.fastest(speeds), default=_Node(self.start))

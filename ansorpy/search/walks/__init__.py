@@ -1,0 +1,1 @@
+"""Walks on the neighbours of programs whose direction a learned policy chooses."""

@@ -1,0 +1,1 @@
+"""Programs of a zoo of networks, recorded as data for cost models."""

@@ -1,0 +1,214 @@
+"""Stages on this machine: searches that take turns, and their best programs timed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+
+from benchmarks.race.contestant import BEFORE, Contestant, contestants
+from benchmarks.study.comparison import compared
+from benchmarks.study.jobs import Job
+from benchmarks.study.outcomes import Outcomes, Value
+from benchmarks.study.plots import curves, standings
+from benchmarks.study.standings import figure, learnt, standings_table
+from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.tuned import Limit, Subject, reached_s, timed_in_turns, tuned
+
+__all__ = ["FIVE", "QUICK_S", "STAGES", "Heat", "network_limit", "ratios", "strategy_heats"]
+
+TASKS = (
+    "GMM.512x512x512.b1", "C2D.56x56.64-64.k1s1.b1", "C2D.14x14.256-256.k3s1.b1",
+    "DEP.112x112.32-32.k3s1.b1", "GRP.56x56.64-128.k3s2.b1", "T2D.16x16.128-64.k4s2.b1",
+    "TBG.128x12x64.b1", "ATT.128x12x64", "SOFTMAX.12x128x128", "LN.128x768",
+)  # fmt: skip
+NETWORKS = ("resnet50", "mobilenet_v2", "bert_base")
+FIVE = ("resnet50", "squeezenet", "mobilenet_v2", "bert_base", "vit_tiny")
+
+TASK_S, TASK_SEEDS = 30.0, 5
+QUICK_S = 300.0
+"""What effort quick gives a network."""
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Runs of several contestants on one subject with one seed, which are timed again together."""
+
+    subject: str
+    limit: Limit
+    seed: int
+    settings: Settings
+
+    @property
+    def where(self) -> Subject:
+        return Subject(self.subject, self.settings.threads, self.settings.folder)
+
+    @property
+    def kind(self) -> str:
+        return f"{self.limit.text}/{self.settings.threads}/{self.subject}"
+
+    def key(self, contestant: Contestant) -> str:
+        return f"live/{self.kind}/{contestant.name}/{self.seed}"
+
+    def run(self, contestant: Contestant) -> Job:
+        """The search of *contestant*."""
+        key = self.key(contestant)
+        work = partial(tuned, self.where, contestant.parts, self.limit, self.seed, key)
+        return Job(key, work, alone=True, about_s=self.limit.seconds or 0.0)
+
+    def final(self, racing: Sequence[Contestant]) -> Job:
+        """Their best programs in turns; new contestants make it another job."""
+        records = {one.name: self.where.records(self.key(one)) for one in racing}
+        together = sha256(",".join(sorted(records)).encode()).hexdigest()[:8]
+        key = f"final/{self.kind}/{self.seed}/{together}"
+        return Job(key, partial(timed_in_turns, self.where, records), alone=True)
+
+    def times(self, outcomes: Outcomes) -> Mapping[str, float]:
+        """Milliseconds of each contestant in the final with the most of them."""
+        found = outcomes.values("final", *self.kind.split("/"), str(self.seed))
+        return max((value["median_ms"] for value in found.values()), key=len, default={})
+
+
+def network_limit(settings: Settings) -> Limit:
+    """How long a network is tuned."""
+    return Limit(settings.network_seconds or QUICK_S)
+
+
+def _task_limit(settings: Settings) -> Limit:
+    return Limit(settings.seconds or TASK_S)
+
+
+def strategy_heats(settings: Settings) -> Sequence[Heat]:
+    """The heats of the stage ``strategies``, a seed of all tasks after another."""
+    return [
+        Heat(task, _task_limit(settings), seed, settings)
+        for seed in range(settings.seeds or TASK_SEEDS)
+        for task in settings.subjects(TASKS)
+    ]
+
+
+def _networks(names: Sequence[str], settings: Settings) -> Sequence[Heat]:
+    return [
+        Heat(name, network_limit(settings), seed, settings)
+        for seed in range(settings.seeds or 1)
+        for name in settings.subjects(names)
+    ]
+
+
+def _jobs(heats: Sequence[Heat], racing: Sequence[Contestant]) -> Sequence[Job]:
+    """Every heat's searches, beginning with another contestant in each, then its final."""
+    found: list[Job] = []
+    for number, heat in enumerate(heats):
+        first = number % len(racing)
+        found += [heat.run(one) for one in (*racing[first:], *racing[:first])]
+        found.append(heat.final(racing))
+    return found
+
+
+def ratios(heats: Sequence[Heat], outcomes: Outcomes) -> dict[str, dict[str, list[float]]]:
+    """By contestant and subject, its final time in each heat as a multiple of the fastest one."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for heat in heats:
+        times = heat.times(outcomes)
+        for name, ms in times.items():
+            subjects = scores.setdefault(name, {})
+            subjects.setdefault(heat.subject, []).append(ms / min(times.values()))
+    return scores
+
+
+def _section(name: str, heats: Sequence[Heat], outcomes: Outcomes) -> Section:
+    scores = ratios(heats, outcomes)
+    default = Contestant.default().name
+    if default not in scores or len(scores) < 2:
+        return Section()
+    racing = [Contestant(*found.split(":")) for found in scores]
+    labels = {one.name: one.label("strategy") for one in racing}
+    found = compared(scores, default)
+    unit = "time / fastest"
+    text = [learnt(found, labels, default), *_failed(heats, outcomes)]
+    tables = standings_table(found, scores, unit, labels, default)
+    pictures = {
+        name: standings(found, f"{unit}, geometric mean", labels),
+        f"{name}_curves": curves(
+            _rows(heats, racing, labels, outcomes), "seconds", "best ms", is_log=True
+        ),
+    }
+    return Section("\n".join(text), tables, pictures)
+
+
+def _rows(
+    heats: Sequence[Heat],
+    racing: Sequence[Contestant],
+    labels: Mapping[str, str],
+    outcomes: Outcomes,
+) -> list[dict[str, object]]:
+    """The curves of the first seed."""
+    return [
+        {"subject": heat.subject, "name": labels[one.name], "at": at_s, "value": ms}
+        for heat in heats
+        if heat.seed == 0
+        for one in racing
+        for at_s, _, ms in (outcomes.value(heat.key(one)) or {"points": ()})["points"]
+    ]
+
+
+def _failed(heats: Sequence[Heat], outcomes: Outcomes) -> list[str]:
+    kinds = {tuple(heat.kind.split("/")) for heat in heats}
+    failures = [item for kind in kinds for item in outcomes.failures("live", *kind).items()]
+    return [f"Failed: {key}, {reason}." for key, reason in sorted(failures)[:8]]
+
+
+def _quick_section(settings: Settings, outcomes: Outcomes) -> Section:
+    rows = []
+    for heat in _networks(FIVE, settings):
+        rows += _reached(heat, outcomes)
+    return Section("\n".join(rows)) if rows else Section()
+
+
+def _reached(heat: Heat, outcomes: Outcomes) -> list[str]:
+    """When the default search was where the search before the first race ended."""
+    found: dict[Contestant, Value | None] = {
+        one: outcomes.value(heat.key(one)) for one in (BEFORE, Contestant.default())
+    }
+    before, default = found[BEFORE], found[Contestant.default()]
+    if before is None or default is None:
+        return []
+    goal = before["best_ms"]
+    at = reached_s(default["points"], goal)
+    when = "never" if at is None else f"after {figure(at[0])} s"
+    return [
+        f"- {heat.subject}: {figure(goal)} ms by {BEFORE.name} after {heat.limit.text}; the "
+        f"default was there {when}, and ended at {figure(default['best_ms'])} ms (sums of kernels)."
+    ]
+
+
+def _racing(settings: Settings) -> list[Contestant]:
+    return contestants("strategy", settings.only)
+
+
+def _two() -> list[Contestant]:
+    return list(dict.fromkeys((Contestant.default(), BEFORE)))
+
+
+STAGES = (
+    Stage(
+        "strategies", "Strategies on this machine",
+        "Ten operators, 30 seconds each: each strategy in the default search, alone on the "
+        "machine and in turns.",
+        lambda s: _jobs(strategy_heats(s), _racing(s)),
+        lambda s, o: _section("strategies", strategy_heats(s), o),
+    ),
+    Stage(
+        "networks", "Strategies on networks",
+        "Three networks, each strategy for the same wall-clock time.",
+        lambda s: _jobs(_networks(NETWORKS, s), _racing(s)),
+        lambda s, o: _section("networks", _networks(NETWORKS, s), o),
+    ),
+    Stage(
+        "quick", "What effort quick reaches",
+        "Five networks with the default search, and with the one before the first race.",
+        lambda s: _jobs(_networks(FIVE, s), _two()),
+        _quick_section,
+    ),
+)  # fmt: skip

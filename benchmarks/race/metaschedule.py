@@ -1,0 +1,118 @@
+"""The stage beside TVM's MetaSchedule: its programs after some trials, ours after seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from ansorpy.errors import MissingDependency
+from ansorpy.evaluation.bench.processes import Contender
+from benchmarks.cells import markdown
+from benchmarks.race.contestant import Contestant
+from benchmarks.race.live import Heat, network_limit
+from benchmarks.race.tvm_engine import tune_with_tvm
+from benchmarks.study.jobs import Job
+from benchmarks.study.outcomes import Outcomes, Value
+from benchmarks.study.standings import figure
+from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.tuned import Limit, Subject, timed_in_turns
+
+__all__ = ["STAGE", "METASCHEDULE", "OURS_S", "SUBJECTS"]
+
+SUBJECTS = (
+    "GMM.512x512x512.b1", "C2D.56x56.64-64.k3s1.b1", "DEP.112x112.32-32.k3s1.b1",
+    "SOFTMAX.12x128x128", "ATT.128x12x64", "resnet50",
+)  # fmt: skip
+METASCHEDULE, OURS = "MetaSchedule", "ansorpy"
+TRIALS, OURS_S = 64, 5.0
+
+
+def _heat(settings: Settings, name: str) -> Heat:
+    limit = Limit(settings.seconds or OURS_S)
+    heat = Heat(name, limit, 0, settings)
+    return heat if heat.where.is_operator else Heat(name, network_limit(settings), 0, settings)
+
+
+def _key(stage: str, settings: Settings, name: str) -> str:
+    return f"{stage}/{settings.trials or TRIALS}t/{settings.threads}/{name}"
+
+
+def _jobs(settings: Settings) -> Sequence[Job]:
+    found: list[Job] = []
+    for name in settings.subjects(SUBJECTS):
+        heat, trials = _heat(settings, name), settings.trials or TRIALS
+        library = settings.folder / "tvm" / f"{name}.{trials}.so"
+        found += [
+            Job(
+                _key("metaschedule", settings, name),
+                partial(tune_with_tvm, heat.where, trials, 0, library),
+                alone=True,
+            ),
+            heat.run(Contestant.default()),
+            Job(
+                f"{_key('beside', settings, name)}/{heat.limit.text}",
+                partial(_beside, heat, library),
+                alone=True,
+            ),
+        ]
+    return found
+
+
+def _beside(heat: Heat, library: Path) -> Value:
+    """Both in turns.
+
+    Raises:
+        MissingDependency: MetaSchedule made nothing, since TVM is not installed or failed.
+    """
+    if not library.exists():
+        raise MissingDependency(f"MetaSchedule made no program of {heat.subject}")
+    records = heat.where.records(heat.key(Contestant.default()))
+    return timed_in_turns(heat.where, {OURS: records}, [_contender(heat.where, library)])
+
+
+def _contender(subject: Subject, library: Path) -> Contender:
+    factory = "benchmarks.race.tvm_engine:"
+    arguments = {"library": str(library), "threads": subject.threads}
+    if subject.is_operator:
+        given = {"case": subject.name, "reference": str(subject.reference)}
+        return Contender(METASCHEDULE, f"{factory}TvmOperator", given | arguments)
+    path = {"path": str(subject.path)}
+    return Contender(METASCHEDULE, f"{factory}TvmModel", path | arguments)
+
+
+def _section(settings: Settings, outcomes: Outcomes) -> Section:
+    rows, notes = [], []
+    for name in settings.subjects(SUBJECTS):
+        heat = _heat(settings, name)
+        key = _key("metaschedule", settings, name)
+        tuning = outcomes.value(key)
+        value = outcomes.value(f"{_key('beside', settings, name)}/{heat.limit.text}")
+        notes += [f"Failed: {k}, {why}." for k, why in outcomes.failures(*key.split("/")).items()]
+        if value is None:
+            continue
+        times = value["median_ms"]
+        ours, theirs = times.get(OURS), times.get(METASCHEDULE)
+        rows.append((
+            name, _ms(ours), heat.limit.text, _ms(theirs),
+            "" if tuning is None else f"{figure(tuning['seconds'])}s",
+            "" if ours is None or theirs is None else f"{theirs / ours:.2f}",
+        ))  # fmt: skip
+    if not rows:
+        return Section("\n".join(notes))
+    heading = ("", f"{OURS} ms", "after", f"{METASCHEDULE} ms", "after", "ratio")
+    trials = settings.trials or TRIALS
+    text = f"{METASCHEDULE} measures {trials} programs of each task; above 1, ours is faster."
+    return Section("\n\n".join((text, *notes)), markdown(heading, rows))
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else figure(value)
+
+
+STAGE = Stage(
+    "metaschedule", "Beside MetaSchedule",
+    "TVM's MetaSchedule tunes the same definitions in a process of its own; networks in the layout "
+    "of their files.",
+    _jobs, _section,
+)  # fmt: skip

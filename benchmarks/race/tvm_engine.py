@@ -1,0 +1,165 @@
+"""TVM's MetaSchedule as an engine: tunes a case or a network, and runs what it found.
+
+Both happen in processes of their own, because TVM reads its number of threads once, when it loads.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from time import monotonic
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ansorpy.errors import MissingDependency, VerificationFailed
+from ansorpy.evaluation.inputs import random_value
+from ansorpy.target import Target
+from benchmarks.ops.layout import Array
+from benchmarks.ops.reference import Reference
+from benchmarks.ops.suite import case_named
+from benchmarks.race.te import te_tensors
+from benchmarks.study.outcomes import Value
+from benchmarks.study.tuned import Subject
+
+__all__ = ["TvmModel", "TvmOperator", "tune_with_tvm"]
+
+_TIMEOUT_S = 120.0
+"""For building and for running a candidate; a loaded machine takes long to start TVM's workers."""
+_TASKS = 200
+"""More tasks than a network has: the trials of each are limited, not those of all."""
+
+
+def tune_with_tvm(subject: Subject, trials: int, seed: int, library: Path) -> Value:
+    """Tune with MetaSchedule for *trials* programs of each task; write the result to *library*.
+
+    Raises:
+        MissingDependency: TVM is not installed.
+        VerificationFailed: No program ran.
+    """
+    tvm = _tvm(subject.threads)
+    library.parent.mkdir(parents=True, exist_ok=True)
+    began = monotonic()
+    if subject.is_operator:
+        built = _operator(tvm, subject, trials, seed, library.with_suffix(".work"))
+    else:
+        built = _network(tvm, subject, trials, library.with_suffix(".work"))
+    seconds = monotonic() - began
+    built.export_library(str(library))
+    return {"seconds": seconds, "version": str(tvm.__version__), "library": str(library)}
+
+
+class TvmOperator:
+    """A library of one case, on prepared arrays."""
+
+    precision = "float32"
+
+    def __init__(self, case: str, *, library: str, threads: int, reference: str) -> None:
+        tvm = _tvm(threads)
+        subject = case_named(case)
+        self.version = str(tvm.__version__)
+        values = subject.values(0)
+        [out] = subject.dag.outputs
+        arrays = [values[op.name] for op in subject.dag.args]
+        arrays.append(np.zeros(out.shape, out.dtype.numpy))
+        self._arrays = [tvm.runtime.tensor(array) for array in arrays]
+        self._main = tvm.runtime.load_module(library)["main"]
+        self.run()
+        Reference.load(Path(reference)).check("MetaSchedule", subject, self.outputs()["out"])
+
+    def run(self) -> None:
+        self._main(*self._arrays)
+
+    def outputs(self) -> dict[str, Array]:
+        return {"out": self._arrays[-1].numpy()}
+
+
+class TvmModel:
+    """A library of a network, on its virtual machine."""
+
+    precision = "float32"
+
+    def __init__(self, path: str, *, library: str, threads: int) -> None:
+        tvm = _tvm(threads)
+        self.version = str(tvm.__version__)
+        machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(library), tvm.cpu())
+        graph = onnx.load(path).graph
+        held = {tensor.name for tensor in graph.initializer}
+        feeds = [_random(value) for value in graph.input if value.name not in held]
+        self._feeds = [tvm.runtime.tensor(feed) for feed in feeds]
+        self._main = machine["main"]
+        self.run()
+
+    def run(self) -> None:
+        self._found = self._main(*self._feeds)
+
+    def outputs(self) -> dict[str, Array]:
+        found = self._found
+        arrays = [found] if hasattr(found, "numpy") else list(found)
+        return {str(number): array.numpy() for number, array in enumerate(arrays)}
+
+
+def _tvm(threads: int) -> ModuleType:
+    """TVM, whose programs run on *threads* threads.
+
+    By default it halves the cores, taking them for hyper-threads.
+    """
+    os.environ["TVM_NUM_THREADS"] = str(threads)
+    try:
+        import tvm
+        import tvm.relax
+        import tvm.s_tir.meta_schedule
+        import tvm.te
+    except ImportError:
+        raise MissingDependency(
+            "MetaSchedule does not race, since TVM is not installed",
+            hint="pip install -r requirements/tvm.txt",
+        ) from None
+    return tvm  # type: ignore[no-any-return]
+
+
+def _target(tvm: Any, threads: int) -> Any:
+    return tvm.target.Target({"kind": "llvm", "mcpu": Target.host().cpu, "num-cores": threads})
+
+
+def _operator(tvm: Any, subject: Subject, trials: int, seed: int, work: Path) -> Any:
+    """The fastest program of a case, built."""
+    schedule = tvm.s_tir.meta_schedule
+    case, target = case_named(subject.name), _target(tvm, subject.threads)
+    function = tvm.te.create_prim_func(te_tensors(case.dag, tvm))
+    module = tvm.IRModule({"main": function})
+    database = schedule.tune_tir(
+        module, target, str(work), trials, num_tuning_cores=subject.threads, seed=seed + 1,
+        builder=schedule.builder.LocalBuilder(
+            max_workers=subject.threads, timeout_sec=_TIMEOUT_S
+        ),
+        runner=schedule.runner.LocalRunner(timeout_sec=_TIMEOUT_S),
+    )  # fmt: skip
+    found = schedule.tir_integration.compile_tir(database, module, target)
+    if found is None:
+        raise VerificationFailed(f"none of {trials} programs that MetaSchedule made ran")
+    return tvm.compile(found.mod, target=target)
+
+
+def _network(tvm: Any, subject: Subject, trials: int, work: Path) -> Any:
+    """A network with each of its tasks tuned, in the layout of its file.
+
+    TVM's pass that converts layouts (ConvertLayout, 0.27) fails on the networks of the suite.
+    """
+    from tvm.relax.frontend.onnx import from_onnx
+
+    target = _target(tvm, subject.threads)
+    tuning = tvm.relax.pipeline.static_shape_tuning_pipeline(
+        _TASKS * trials, target, str(work), max_trials_per_task=trials
+    )
+    with target:
+        return tvm.compile(tuning(from_onnx(onnx.load(subject.path))), target=target)
+
+
+def _random(value: onnx.ValueInfoProto) -> Array:
+    kind = value.type.tensor_type
+    shape = tuple(dim.dim_value for dim in kind.shape.dim)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    return random_value(shape, dtype, 0, value.name)

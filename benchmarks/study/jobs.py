@@ -1,0 +1,166 @@
+"""Carry out the jobs of a study that have no outcome yet, within a budget of wall-clock time."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from time import monotonic
+
+from ansorpy.errors import AnsorpyError, MissingDependency
+from benchmarks.study.outcomes import Outcome, Outcomes, Value
+
+__all__ = ["Job", "carry_out"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One experiment.
+
+    Args:
+        key: Its name, of parts that slashes separate; outcomes are kept by it.
+        work: Makes its value; it is sent to another process, so it is a partial of a function.
+        alone: Whether it times programs, so that nothing else may run beside it.
+        about_s: Seconds that it takes at least; it does not begin when fewer are left.
+    """
+
+    key: str
+    work: Callable[[], Value]
+    alone: bool = False
+    about_s: float = 0.0
+
+
+def carry_out(
+    jobs: Sequence[Job], outcomes: Outcomes, budget_s: float, processes: int, say: Say
+) -> int:
+    """Carry out *jobs* in their order; return how many are left when the budget is spent.
+
+    Those that time programs run one after another, each in a process of its own, so that none finds
+    what an earlier one has loaded; the others run in *processes* at a time.
+    """
+    ends_at = monotonic() + budget_s
+    pending = [job for job in jobs if job.key not in outcomes]
+    say(f"{len(jobs) - len(pending)} of {len(jobs)} jobs are done")
+    beside = [job for job in pending if not job.alone]
+    left = _together(beside, outcomes, ends_at, processes, say)
+    alone = [job for job in pending if job.alone]
+    for number, job in enumerate(alone):
+        if monotonic() + job.about_s > ends_at:
+            return left + len(alone) - number  # later ones may need what it makes
+        with _pool(1) as pool:
+            left += not _keep(job, pool.submit(_timed, job), outcomes, monotonic(), say)
+    return left
+
+
+def _together(
+    jobs: Sequence[Job], outcomes: Outcomes, ends_at: float, processes: int, say: Say
+) -> int:
+    """Carry out jobs that time nothing, several at once; return how many are left."""
+    queue = iter(jobs)
+    begun = missing = 0
+    if not jobs:
+        return 0
+    with _beside_each_other(processes) as pool:
+        running: dict[Future[_Found], tuple[Job, float]] = {}
+        while True:
+            for job in _next(queue, 2 * processes - len(running), ends_at):
+                running[pool.submit(_timed, job)] = (job, monotonic())
+                begun += 1
+            if not running:
+                return len(jobs) - begun + missing
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
+                say("a process ended without an answer; running were: " + ", ".join(
+                    job.key for job, _ in running.values()
+                ))  # fmt: skip
+                return len(jobs) - begun + missing + len(running)
+            for future in done:
+                job, began = running.pop(future)
+                missing += not _keep(job, future, outcomes, began, say)
+
+
+def _next(queue: Iterator[Job], n: int, ends_at: float) -> Iterator[Job]:
+    """The next *n* jobs that may still begin."""
+    for _ in range(n):
+        if monotonic() >= ends_at or (job := next(queue, None)) is None:
+            return
+        yield job
+
+
+@dataclass(frozen=True)
+class _Found:
+    value: Value
+    seconds: float
+    others: float
+    """Cores that other processes kept busy meanwhile, a mean."""
+
+
+def _timed(job: Job) -> _Found:
+    began, busy_s, own_s = monotonic(), _busy_s(), _own_s()
+    value = job.work()
+    seconds = monotonic() - began
+    foreign_s = (_busy_s() - busy_s) - (_own_s() - own_s)
+    return _Found(value, seconds, max(foreign_s, 0.0) / seconds if job.alone else 0.0)
+
+
+def _busy_s() -> float:
+    """Seconds for which the machine's cores were busy since it started."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _idle, _waiting, irq, soft, *_ = map(int, file.readline().split()[1:])
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_s() -> float:
+    """Seconds for which this process and those that it waited for computed."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, say: Say) -> bool:
+    """Write what a job found; that it failed, or that its process died, is an outcome too.
+
+    False if it needs what is not installed, so that it is left for a later call.
+    """
+    found = _Found({}, monotonic() - began, 0.0)
+    reason = ""
+    try:
+        found = future.result()
+    except MissingDependency as error:
+        say(f"{job.key}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+        return False
+    except AnsorpyError as error:
+        reason = error.message
+    except BrokenProcessPool:
+        reason = "its process ended without an answer"
+    except Exception as error:  # a part that users registered may raise anything
+        reason = f"{type(error).__name__}: {error}"
+    value = None if reason else dict(found.value)
+    outcome = Outcome.now(
+        job.key, outcomes.conditions, value=value, error=reason, seconds=found.seconds,
+        others=round(found.others, 3),
+    )  # fmt: skip
+    outcomes.add(outcome)
+    say(f"{job.key}: {reason or f'{found.seconds:.1f} s'}")
+    return True
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+
+
+def _beside_each_other(processes: int) -> Executor:
+    """A pool for jobs that time nothing; a single one needs no process of its own."""
+    return _pool(processes) if processes > 1 else ThreadPoolExecutor(1)

@@ -1,0 +1,112 @@
+"""Recording datasets: what was recorded stays, and a recording goes on where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.api import dataset as recording
+from ansorpy.api.dataset import RecordProgress, random_tasks, record_dataset
+from ansorpy.api.request import Request
+from ansorpy.api.train_model import evaluate_models, fit_weights, train_model
+from ansorpy.cost.splits import Split
+from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.ir.task import Task
+from ansorpy.measure.program_dataset import read_dataset, write_dataset
+from ansorpy.target import Target
+from tests.datasets import QUICK_OPTIONS, formula_machines, small_dataset
+from tests.search.tasks import dense_relu, matmul
+
+SOURCES = [("a", matmul(24, 40, 36)), ("b", dense_relu(17, 40, 20)), ("b", matmul(64, 32, 16))]
+
+
+@pytest.fixture(autouse=True)
+def formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    monkeypatch.setattr(recording, "calibrated", lambda target: target)
+
+
+def _recorded(path: Path, sources: list[tuple[str, Task]], **options: float) -> list[str]:
+    said: list[RecordProgress] = []
+    target = SOURCES[0][1].target
+    record_dataset(path, sources, target, QUICK_OPTIONS, listener=said.append, **options)
+    return [str(progress) for progress in said]
+
+
+def test_tasks_are_recorded_once_and_later_ones_are_added(tmp_path: Path) -> None:
+    path = tmp_path / "d.npz"
+    [said] = _recorded(path, [*SOURCES[:1], *SOURCES[:1]])
+    assert said.startswith("1 tasks, 12 programs; a: ") and said.endswith("programs/s")
+    first = read_dataset(path)
+    assert len(_recorded(path, SOURCES)) == 2
+    second = read_dataset(path)
+    assert [each.source for each in second.tasks.values()] == ["a", "b", "b"]
+    for key, each in first.tasks.items():
+        np.testing.assert_array_equal(second.tasks[key].seconds, each.seconds)
+    assert _recorded(path, SOURCES) == []
+
+
+def test_an_interrupted_recording_is_kept(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[tuple[str, Task]]:
+        yield from SOURCES
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        record_dataset(tmp_path / "d.npz", interrupted(), SOURCES[0][1].target, QUICK_OPTIONS)
+    assert len(read_dataset(tmp_path / "d.npz").tasks) == 1
+
+
+def test_a_time_limit_ends_it(tmp_path: Path) -> None:
+    assert len(_recorded(tmp_path / "d.npz", SOURCES, time_limit_s=0.0)) == 1
+
+
+def test_a_file_that_is_something_else_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "d.npz").write_text("mine")
+    with pytest.raises(ForeignFile, match="is not a dataset"):
+        _recorded(tmp_path / "d.npz", SOURCES)
+    assert (tmp_path / "d.npz").read_text() == "mine"
+
+
+def test_random_tasks_depend_on_the_seed() -> None:
+    keys = [
+        [task.key for _, task in random_tasks(1, Request.of(effort="none", seed=seed))]
+        for seed in (4, 4, 2)
+    ]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_models_learn_from_one_part_and_are_evaluated_on_the_other(tmp_path: Path) -> None:
+    dataset = small_dataset()
+    said: list[str] = []
+    (tmp_path / "m.txt").write_text(train_model(dataset).model.text())
+    models = ["analytic", "random", "boosted", str(tmp_path / "m.txt")]
+    found = evaluate_models(models, dataset, Split.WITHIN_TASK, listener=said.append)
+    assert [each.model for each in found[::3]] == models
+    assert {each.programs for each in found} == {2}
+    assert said[:2] == ["analytic: learns from 30 programs", "analytic: ranks 6 programs"]
+    assert said[-1] == f"{models[-1]}: ranks 6 programs"  # it has learned already
+    with pytest.raises(UsageError, match='unknown cost model "absent"'):
+        evaluate_models(["absent"], dataset, Split.BY_TASK)
+
+
+def test_training_takes_the_programs_of_one_family(tmp_path: Path) -> None:
+    dataset = small_dataset()
+    write_dataset(dataset, tmp_path / "d.npz")
+    found = train_model(read_dataset(tmp_path / "d.npz"))
+    assert (found.model.programs, found.model.tasks, found.held_out) == (36, 3, ())
+    with pytest.raises(UsageError, match="the dataset has 0 programs for cuda") as refused:
+        train_model(dataset, Target.parse("sm_90"))
+    assert "name such a target with --target" in (refused.value.hint or "")
+
+
+def test_weights_and_files_of_them_are_models_too(tmp_path: Path) -> None:
+    found = fit_weights(small_dataset())
+    assert (found.programs, found.tasks) == (36, 3) and found.correlation > 0.3
+    (tmp_path / "w.json").write_text(found.model.text())
+    said: list[str] = []
+    name = str(tmp_path / "w.json")
+    evaluate_models([name], small_dataset(), Split.WITHIN_TASK, listener=said.append)
+    assert said == [f"{name}: ranks 6 programs"]

@@ -1,0 +1,28 @@
+"""MetaSchedule: it gets our definitions, and a plain message stands where TVM is missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansorpy.errors import MissingDependency
+from benchmarks.ops.suite import cases
+from benchmarks.race.te import te_tensors
+from benchmarks.race.tvm_engine import tune_with_tvm
+from benchmarks.study.tuned import Subject
+
+
+def test_without_tvm_a_message_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tvm", None)
+    monkeypatch.setenv("TVM_NUM_THREADS", "1")
+    with pytest.raises(MissingDependency, match="MetaSchedule does not race, since TVM is not"):
+        tune_with_tvm(Subject("CALL.16", 1, tmp_path), 4, 0, tmp_path / "x.so")
+
+
+def test_every_case_is_a_function_of_tvm() -> None:
+    tvm = pytest.importorskip("tvm", reason="TVM is not installed")
+    for case in cases():
+        function = tvm.te.create_prim_func(te_tensors(case.dag, tvm))
+        assert len(function.params) == len(case.dag.args) + 1

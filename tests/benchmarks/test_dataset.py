@@ -1,0 +1,81 @@
+"""What is recorded of the zoo: nothing that models are evaluated on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from ansorpy.api import dataset as recording
+from ansorpy.api.request import Request
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.random import RandomModel
+from ansorpy.ir.task import Task
+from ansorpy.ir.text.serialize import structural_hash
+from ansorpy.measure.program_dataset import read_dataset
+from benchmarks.dataset import __main__ as command
+from benchmarks.dataset import zoo
+from benchmarks.dataset.spaces import evaluated
+from benchmarks.networks.suite import ALL, Entry
+from benchmarks.search.catalogue import plan_named
+from tests.datasets import formula_machines
+from tests.search.grids import grid_of
+from tests.search.tasks import dense_relu, matmul
+
+
+@pytest.fixture
+def operators_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the operators are evaluated on: the networks take seconds to read."""
+    monkeypatch.setattr(zoo, "EVALUATED", ())
+    zoo.held_out.cache_clear()
+
+
+@pytest.mark.usefixtures("operators_alone")
+def test_recorded_spaces_are_held_out() -> None:
+    assert structural_hash(plan_named("winograd").case.dag) in zoo.held_out()
+    assert structural_hash(matmul(24, 40, 36).dag) not in zoo.held_out()
+
+
+def test_evaluated_networks_exist_and_are_not_in_the_zoo() -> None:
+    assert set(zoo.EVALUATED) <= {Entry.parse(name).name for name in ALL}
+    entries = zoo.entries()
+    assert not {entry.name for entry in entries} & set(zoo.EVALUATED)
+    labels = {entry.label for entry in entries}
+    assert {"vgg19", "squeezenet", "squeezenet.b4", "vit_tiny"} <= labels
+
+
+def test_stored_graphs_have_tasks_at_each_size() -> None:
+    found = list(islice(zoo.exported(Request.of(effort="none")), 3))
+    assert len({task.key for _, task in found}) == 3
+
+
+def test_models_are_compared_on_recorded_spaces() -> None:
+    grids = [grid_of(matmul(24, 40, 36))]
+    [found] = evaluated("analytic", AnalyticModel(), grids)
+    assert found.programs == min(600, len(grids[0].rows)) and found.figures.correlation > 0.2
+    [drawn] = evaluated("random", RandomModel(), grids)
+    assert drawn.figures.pairs < found.figures.pairs
+
+
+@pytest.mark.usefixtures("operators_alone")
+def test_the_command_records_what_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    space = plan_named("softmax")
+
+    def two(_: object) -> Iterator[tuple[str, Task]]:
+        own = matmul(24, 40, 36)
+        yield "net", Task(space.case.dag, own.target, own.threads)
+        yield "net", own
+
+    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    monkeypatch.setattr(command, "zoo", two)
+    monkeypatch.setattr(command, "exported", lambda _: iter([("other", dense_relu(17, 40, 20))]))
+    path = tmp_path / "d.npz"
+    assert command.main(["-o", str(path), "--random", "0", "--programs", "6"]) == 0
+    assert f"{path}: 12 programs of 2 tasks" in capsys.readouterr().out
+    assert len(read_dataset(path)) == 12
+    assert command.main(["-o", str(tmp_path / "no" / "d.npz")]) == 2
+    assert "cannot write" in capsys.readouterr().err

@@ -1,0 +1,44 @@
+"""Halide's network: it begins as the sum of the analytic model's terms, and corrects them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
+import torch
+
+from ansorpy.cost.analytic.hardware import CAUSES, hardware_of
+from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.nest_view import view_nest
+from ansorpy.cost.neural.halide import Halide
+from ansorpy.cost.neural.training import Fitting
+from tests.cost.neural.spaces import drawn, seconds_of, task_of
+
+
+def test_coefficients_begin_at_one() -> None:
+    task, model = task_of(), Halide()
+    programs = drawn(task, 40, 1)
+    views = view_nest(programs.nest, 40)
+    terms = hardware_of(task.target).causes(task, views)
+    assert terms.shape[:2] == (40, 1) and terms.shape[2] <= CAUSES and (terms >= 0).all()
+    start = Halide(fitting=Fitting(rate=0.0))
+    start.learn(task, programs, seconds_of(programs))
+    start.refit()
+    speed = 1 / terms.sum((1, 2))
+    np.testing.assert_allclose(
+        rank_correlation(start.predict(task, programs), speed), 1.0, atol=1e-6
+    )
+    np.testing.assert_allclose(model.untrained(task, programs) / speed, 1.0, rtol=0.5)
+
+
+def test_it_learns_what_the_terms_do_not_say() -> None:
+    task, model = task_of(), Halide()
+    programs, unseen = drawn(task, 200, 2), drawn(task, 200, 3)
+    before = rank_correlation(model.predict(task, unseen), -seconds_of(unseen))
+    model.learn(task, programs, seconds_of(programs))
+    model.refit()
+    after = rank_correlation(model.predict(task, unseen), -seconds_of(unseen))
+    assert after > max(before + 0.1, 0.8)
+    assert torch.get_num_threads() >= 1

@@ -1,0 +1,103 @@
+"""Networks as files: they score as before and go on learning; other files are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
+from ansorpy.api.parts import Parts
+from ansorpy.cost.models import MODELS
+from ansorpy.cost.neural.mtl_tlp import MultiTaskTLP
+from ansorpy.cost.neural.network import NetworkModel
+from ansorpy.cost.neural.saved import read_network, write_network
+from ansorpy.cost.neural.tenset import TenSet
+from ansorpy.errors import ForeignFile, UsageError
+from tests.cost.neural.spaces import drawn, seconds_of, task_of
+from tests.cost.neural.test_library import NETWORKS
+
+
+def learned(model: NetworkModel) -> NetworkModel:
+    programs = drawn(task_of(), 32, 1)
+    model.learn(task_of(), programs, seconds_of(programs))
+    model.refit()
+    return model
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_read_network_scores_the_same_and_goes_on_learning(name: str, tmp_path: Path) -> None:
+    model = MODELS.one(name)
+    assert isinstance(model, NetworkModel)
+    write_network(learned(model), tmp_path / "n.npz")
+    again = read_network(tmp_path / "n.npz")
+    assert type(again) is type(model) and again.targets == model.targets
+    programs = drawn(task_of(), 10, 2)
+    before = model.predict(task_of(), programs)
+    np.testing.assert_array_equal(again.predict(task_of(), programs), before)
+    assert (learned(again).predict(task_of(), programs) != before).any()
+
+
+def test_a_search_takes_the_file(tmp_path: Path) -> None:
+    write_network(learned(TenSet(hidden=8)), tmp_path / "n.npz")
+    for choice in (tmp_path / "n.npz", str(tmp_path / "n.npz")):
+        model = Parts(cost_model=choice).model()
+        assert isinstance(model, TenSet) and model.is_trained and model.hidden == 8
+
+
+def test_settings_are_kept(tmp_path: Path) -> None:
+    model = learned(MultiTaskTLP(hidden=16, machines=2, min_programs=16))
+    write_network(model, tmp_path / "n.npz")
+    again = read_network(tmp_path / "n.npz")
+    assert isinstance(again, MultiTaskTLP)
+    assert (again.hidden, again.machines, again.min_programs) == (16, 2, 16)
+
+
+def test_only_a_trained_network_is_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="only a trained network"):
+        write_network(TenSet(), tmp_path / "n.npz")
+    with pytest.raises(UsageError, match="cannot write"):
+        write_network(learned(TenSet(hidden=8)), tmp_path / "none" / "n.npz")
+
+
+def changed(path: Path, header: dict[str, Any], **arrays: Any) -> Path:
+    """The file with another header or other weights."""
+    with np.load(path) as archive:
+        old = json.loads(archive["header"].tobytes())
+        weights = {n: archive[n] for n in archive.files if n != "header"}
+    line = np.frombuffer(json.dumps(old | header).encode(), dtype=np.uint8)
+    np.savez(path, header=line, **(weights | arrays))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays", "message"),
+    [
+        ({"format": "other"}, {}, "is not a network"),
+        ({"model": "boosted"}, {}, "unknown here, boosted"),
+        ({"sees": "features-0"}, {}, "trained on other features"),
+        ({"settings": {"hidden": 100000}}, {}, "another version"),
+        ({"settings": {"hidden": 1.5}}, {}, "another version"),
+        ({"settings": {"hidden": 16}}, {}, "weights are of another network"),
+        ({}, {"out.bias": np.zeros(1)}, "not float32"),
+        ({}, {"out.bias": np.zeros(2, np.float32)}, "out.bias differs"),
+        ({}, {"out.bias": np.array([{}])}, "is not a network"),
+    ],
+)
+def test_other_files_are_refused(
+    header: dict[str, Any], arrays: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    write_network(learned(TenSet(hidden=8)), tmp_path / "n.npz")
+    with pytest.raises(ForeignFile, match=message):
+        read_network(changed(tmp_path / "n.npz", header, **arrays))
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "n.npz").write_text("ansorpy-network")
+    for name in ("n.npz", "none.npz"):
+        with pytest.raises(ForeignFile, match="is not a network"):
+            read_network(tmp_path / name)

@@ -1,0 +1,104 @@
+"""The trainer and its losses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
+import torch
+
+from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.neural.losses import lambda_rank, relative, squared
+from ansorpy.cost.neural.tenset import TenSet
+from ansorpy.cost.neural.training import Fitting
+from tests.cost.neural.spaces import drawn, seconds_of, task_of
+
+
+def by_definition(scores: list[float], labels: list[float]) -> float:
+    order = np.argsort(scores)[::-1]
+    s, y = np.array(scores)[order], np.array(labels)[order]
+    discount = 1 / np.log2(np.arange(len(s)) + 2)
+    best = float(((2.0 ** np.sort(y)[::-1] - 1) * discount).sum())
+    gain = (2.0**y - 1) / best
+    return float(
+        sum(
+            abs(discount[i] - discount[j]) * abs(gain[i] - gain[j])
+            * np.log2(1 + np.exp(s[j] - s[i]))
+            for i in range(len(s)) for j in range(len(s)) if y[i] > y[j]
+        )
+    )  # fmt: skip
+
+
+def test_lambda_rank_is_its_definition(rng: np.random.Generator) -> None:
+    scores, labels = rng.normal(size=7).tolist(), [*rng.random(5).tolist(), 0.0, 1.0]
+    found = lambda_rank(torch.tensor(scores), torch.tensor(labels))
+    assert float(found) == pytest.approx(by_definition(scores, labels), rel=1e-4)
+
+
+def test_lambda_rank_prefers_the_right_order() -> None:
+    labels = torch.tensor([1.0, 0.5, 0.2, 0.0])
+    right, wrong = torch.tensor([3.0, 2.0, 1.0, 0.0]), torch.tensor([0.0, 1.0, 2.0, 3.0])
+    assert lambda_rank(right, labels) < lambda_rank(wrong, labels)
+
+
+def test_relative_errors_leave_failures_out() -> None:
+    scores = torch.log(torch.tensor([2.0, 8.0, 5.0]))
+    assert float(relative(scores, torch.tensor([4.0, 4.0, 0.0]))) == pytest.approx(0.75)
+    assert float(relative(scores, torch.zeros(3))) == 0
+    assert float(squared(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 1.0]))) == 2.0
+
+
+def trained(**options: int) -> TenSet:
+    model = TenSet(hidden=32, fitting=Fitting(**options))
+    programs = drawn(task_of(), 48, 0)
+    model.learn(task_of(), programs, seconds_of(programs))
+    model.refit()
+    return model
+
+
+def test_equal_records_give_equal_weights_whatever_else_draws_random_numbers() -> None:
+    one = trained()
+    torch.manual_seed(77)
+    threads = torch.get_num_threads()
+    before = torch.random.get_rng_state()
+    other = trained()
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.random.get_rng_state(), before)
+    for name, array in one.weights().items():
+        np.testing.assert_array_equal(array, other.weights()[name])
+    assert any((array != trained(seed=1).weights()[n]).any() for n, array in one.weights().items())
+
+
+def test_a_refit_goes_on_from_the_last_weights_and_waits_for_enough_programs() -> None:
+    model = trained()
+    before = model.weights()
+    programs = drawn(task_of(), 2, 1)
+    model.learn(task_of(), programs, seconds_of(programs))
+    model.refit()
+    assert all((before[name] == array).all() for name, array in model.weights().items())
+    programs = drawn(task_of(), 16, 2)
+    model.learn(task_of(), programs, seconds_of(programs))
+    model.refit()
+    new = model.weights()["out.weight"]
+    assert 0 < np.abs(new - before["out.weight"]).max() < 0.2
+
+
+def test_nothing_but_failures_leaves_finite_scores() -> None:
+    model = TenSet(hidden=8)
+    programs = drawn(task_of(), 40, 3)
+    model.learn(task_of(), programs, np.full(40, np.inf))
+    model.refit()
+    assert np.isfinite(model.predict(task_of(), programs)).all()
+
+
+def test_scores_are_about_relative_throughput() -> None:
+    model = TenSet(hidden=64)
+    programs = drawn(task_of(), 200, 4)
+    seconds = seconds_of(programs)
+    model.learn(task_of(), programs, seconds)
+    model.refit()
+    score, throughput = model.predict(task_of(), programs), seconds.min() / seconds
+    assert rank_correlation(score, throughput) > 0.8
+    assert 0.2 < np.median(score / throughput) < 5
