@@ -21,6 +21,7 @@ from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
 from ansorpy.tasks.predict import predicted_seconds
 
@@ -78,8 +79,8 @@ def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
     """
     chosen = tuner.choose(project.tasks)
     room = room_of(project)
-    firsts = [_in_run(project, program.task, _option_of(program)) for program in chosen]
-    if room.holds(*_taken_bytes(firsts)):
+    constants = sum(round(project.packs[p.task.key] * _packed_bytes(p)) for p in chosen)
+    if room.holds(constants, max(map(_workspace, chosen), default=0)):
         return chosen
     options = [
         [_in_run(project, program.task, option) for option in _options_of(tuner, program)]
@@ -166,25 +167,30 @@ def _packed_bytes(chosen: Chosen) -> int:
     return sum(math.prod(spec.shape) * spec.dtype.bytes for spec in specs)
 
 
+def _workspace(chosen: Chosen) -> int:
+    return chosen.built.run.workspace_bytes(chosen.task.threads)
+
+
 def _option_of(chosen: Chosen) -> ProgramOption:
-    seconds = chosen.median_s
-    if seconds is None:
-        seconds = predicted_seconds(chosen.task, chosen.state)
-    workspace = chosen.built.run.workspace_bytes(chosen.task.threads)
-    return ProgramOption(seconds, _packed_bytes(chosen), lambda: chosen, workspace)
+    seconds = _seconds(chosen.task, chosen.state, chosen.median_s)
+    return ProgramOption(seconds, _packed_bytes(chosen), lambda: chosen, _workspace(chosen))
+
+
+def _seconds(task: Task, state: State, timed_s: float | None) -> float:
+    return predicted_seconds(task, state) if timed_s is None else timed_s
 
 
 def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
     """Yield the program *chosen*, then the fastest recorded program of each other definition.
 
-    Refuted programs are passed over.  If the task's own definition has no record, its predicted
-    program is included.
+    Those that were only checked count where none was timed.  Refuted programs are passed over.
+    If the task's own definition has no record, its predicted program is included.
     """
     yield _option_of(chosen)
     task = chosen.task
     database = tuner.database
     fastest: dict[str, tuple[Best, Proof]] = {}
-    for record in database.fastest(task.key, -1):
+    for record in (*database.fastest(task.key, -1), *database.checked(task.key)):
         state = None if record.definition in fastest else database.state(record)
         if state is not None and not (proof := tuner.proof(task, state)).refuted:
             fastest[record.definition] = Best(state, record.result), proof
@@ -194,7 +200,7 @@ def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
         if definition != database.definitions.identify(known):
             program = lower(best.state).run
             yield ProgramOption(
-                best.seconds,
+                _seconds(task, best.state, best.timed_s),
                 _constant_bytes(program),
                 partial(tuner.assembled, task, best, proof),
                 _workspace_bytes(program, task),

@@ -18,7 +18,7 @@ from ansorpy.config import DB, default_database
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
-from ansorpy.ir.prove import Proof, Verdict
+from ansorpy.ir.prove import Proof
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
@@ -30,8 +30,7 @@ from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.sessions import warn_of_writers
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Building, Expecting, Machines, Observer, Runner, Sharing
-from ansorpy.measure.run.proved import ProvedRunner
+from ansorpy.measure.run.interfaces import Building, Machines, Observer, Sharing
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.versions import versions
 from ansorpy.profiler import Activity, profiled
@@ -43,6 +42,7 @@ from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
 from ansorpy.search.population import score
 from ansorpy.target import Target
+from ansorpy.tasks.made import Made, Making
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
 from ansorpy.tasks.predict_many import predicted_of_all
@@ -96,7 +96,8 @@ class Tuner:
     began_at: float = field(default_factory=time.monotonic)
     _tuned: dict[str, Best] = field(default_factory=dict, init=False, repr=False)
     """The best programs that :meth:`tune` found, by task."""
-    _predicted: dict[str, list[State]] = field(default_factory=dict, init=False, repr=False)
+    _predicted: dict[str, Sequence[State]] = field(default_factory=dict, init=False, repr=False)
+    _made: dict[str, tuple[State, Made]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def target(self) -> Target:
@@ -184,21 +185,13 @@ class Tuner:
             return self._choose(tasks)
 
     def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
-        chosen = []
-        known = {task.key: self._best_unrefuted(task) for task in tasks}
-        predicted = self._expected([task for task in tasks if known[task.key] is None])
-        for number, task in enumerate(tasks):
+        chosen = {task.key: self._best_unrefuted(task) for task in tasks}
+        unknown = [task for task in tasks if chosen[task.key] is None]
+        predicted = dict(self._predictions(unknown, self._making))
+        for task in unknown:
             self.request.stop()
-            best = known[task.key]
-            if best is not None:
-                chosen.append(best)
-                continue
-            states = [*self._hinted(task), *predicted[task.key]]
-            chosen.append(self._first_correct(task, states))
-            self.request.listener(
-                Progress(Phase.PICKED, task.name, total_trials=number + 1, trial_limit=len(tasks))
-            )
-        return chosen
+            chosen[task.key] = self._first_correct(task, [*self._hinted(task), *predicted[task]])
+        return [found for task in tasks if (found := chosen[task.key]) is not None]
 
     def best(self, task: Task) -> Best | None:
         """The fastest program that :meth:`tune` found, or else a recorded one; None if missing."""
@@ -217,7 +210,7 @@ class Tuner:
         with profiled(Activity.ASSEMBLE):
             return {
                 task.key: predicted_seconds(self._on_machine(task), states[0])
-                for task, states in self._predictions(tasks, makes=False)
+                for task, states in self._predictions(tasks, Making.NOTHING)
             }
 
     def scores(self, task: Task, sketch: PlacedSketch, table: Table) -> npt.NDArray[np.float64]:
@@ -229,45 +222,48 @@ class Tuner:
         machine = self._on_machine(task)
         return [predicted_seconds(machine, state) for state in states]
 
-    def _expected(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
-        """Programs predicted for each of *tasks*, by key; the build of the first starts at once."""
-        made = {task.key for task in tasks} - self._predicted.keys()
-        found = {}
-        for task, states in self._predictions(tasks, makes=True):
-            found[task.key] = states
-            if task.key not in made and isinstance(self.runner, Expecting):
-                self.runner.expect(task, states[:1])
-        return found
+    @property
+    def _making(self) -> Making:
+        """What is made of a predicted program where it was predicted."""
+        is_here = self.request.can_time and isinstance(self.runner, LocalRunner)
+        return Making.CHECKED_CODE if is_here else Making.CODE
 
     def _predictions(
-        self, tasks: Sequence[Task], *, makes: bool
-    ) -> Iterator[tuple[Task, list[State]]]:
-        """Yield *tasks* with their predicted programs as these are ready; results are cached.
-
-        If it *makes* them, the first program of a task that was not predicted before is also built
-        and proved.
-        """
+        self, tasks: Sequence[Task], making: Making
+    ) -> Iterator[tuple[Task, Sequence[State]]]:
+        """Yield *tasks* with their predicted programs as these are ready; results are kept."""
         known = self._predicted
+        done = known if making is Making.NOTHING else self._made
         for task in tasks:
-            if task.key in known:
+            if task.key in done:
                 yield task, known[task.key]
-        fresh = [task for task in tasks if task.key not in known]
+        fresh = [task for task in tasks if task.key not in done]
         everyone = predicted_of_all(
             [self._on_machine(task) for task in fresh],
             preset=self.request.preset,
             model=self._model,
             options=self._predict_options,
-            makes=makes,
+            making=making,
+            known={n: known[task.key] for n, task in enumerate(fresh) if task.key in known},
         )
-        for number, states, made in everyone:
+        for count, (number, states, made) in enumerate(everyone, 1):
             self.request.stop()
             task = fresh[number]
-            if made.proof is not None:
-                self.prover.remember(states[0], made.proof)
-            if made.built is not None and isinstance(self.runner, LocalRunner):
-                self.runner.remember(task, states[0], made.built)
             known[task.key] = states
+            if making is not Making.NOTHING:
+                self._keep(task, states[0], made)
+                self.request.listener(
+                    Progress(Phase.PICKED, task.name, total_trials=count, trial_limit=len(fresh))
+                )
             yield task, states
+
+    def _keep(self, task: Task, state: State, made: Made) -> None:
+        """Keep what was *made* of *state*, the program predicted fastest for *task*."""
+        self._made[task.key] = state, made
+        if made.proof is not None:
+            self.prover.remember(state, made.proof)
+        if made.built is not None and isinstance(self.runner, LocalRunner):
+            self.runner.remember(task, state, made.built)
 
     def _best_unrefuted(self, task: Task) -> Chosen | None:
         """The best known program of *task* that is not refuted; None if there is none."""
@@ -279,12 +275,11 @@ class Tuner:
         return None
 
     def _known_programs(self, task: Task) -> Iterator[Best]:
-        """Yield the best program of *task*, then the others that are recorded, fastest first."""
+        """Yield the best program of *task*, the others that were timed, and those only checked."""
         best = self.best(task)
-        if best is None:
-            return
-        yield best
-        for record in self.database.fastest(task.key, -1):
+        if best is not None:
+            yield best
+        for record in (*self.database.fastest(task.key, -1), *self.database.checked(task.key)):
             state = self.database.state(record)
             if state is not None:
                 yield Best(state, record.result)
@@ -304,11 +299,11 @@ class Tuner:
         return [state for state in states if state is not None]
 
     def assembled(self, task: Task, best: Best, proof: Proof) -> Chosen:
-        """A measured program with the code that was timed, or rebuilt code if that is gone."""
+        """A recorded program with the code that was timed, or rebuilt code if that is gone."""
         built = self.runner.built(best.result.object_digest)
         built = built or self.database.objects.get(best.result.object_digest)
         built = built or self._build(task, best.state)
-        return Chosen(task, (best.state,), built, best.seconds, (proof,))
+        return Chosen(task, (best.state,), built, best.timed_s, (proof,))
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
         """The best known program of each task; None if a task has none."""
@@ -330,12 +325,14 @@ class Tuner:
 
     def predicted_directly(self, task: Task) -> Chosen:
         """A program that computes *task* by its own definition, even if others are faster."""
-        [(_, states, _)] = predicted_of_all(
+        [(_, states, made)] = predicted_of_all(
             [self._on_machine(task)],
             preset=replace(self.request.preset or preset_for(task.target), algorithms=()),
             model=self._model,
             options=self._predict_options,
+            making=self._making,
         )
+        self._keep(task, states[0], made)
         return self._first_correct(task, states, is_alone=True)
 
     def _first_correct(
@@ -351,10 +348,11 @@ class Tuner:
             if proof.refuted:
                 problems.append(f"{TrialKind.REFUTED.value}: {proof.refuted[0].message}")
                 continue
-            if not self.request.can_time:
-                return Chosen(task, (state,), self._build(task, state), None, (proof,))
-            runner = self._runner_of(task, proof)
-            [result] = measure_recorded(runner, self.database, task, [state], in_full=is_alone)
+            can_time = self.request.can_time
+            code = self._checked_code(task, state) if can_time else self._build(task, state)
+            if code is not None:
+                return Chosen(task, (state,), code, None, (proof,))
+            [result] = measure_recorded(self.runner, self.database, task, [state], in_full=is_alone)
             # A program recorded as slow was correct, and slowness does not matter here.
             if result.ok or (is_alone and result.kind is TrialKind.SLOW):
                 built = self.runner.built(result.object_digest)
@@ -364,12 +362,15 @@ class Tuner:
         said = dict.fromkeys(problems)
         raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *said)))
 
-    def _runner_of(self, task: Task, proof: Proof) -> Runner:
-        """The runner for a program with this *proof*: this process, if nothing can happen to it."""
-        is_safe = proof.verdict is Verdict.PROVED and not task.at
-        if is_safe and isinstance(self.runner, LocalRunner):
-            return ProvedRunner(self.runner)
-        return self.runner
+    def _checked_code(self, task: Task, state: State) -> Built | None:
+        """The code of *state*, recorded as checked; None if it was not, or was tried before."""
+        first, made = self._made.get(task.key, (None, Made()))
+        is_new = first is state and self.database.lookup(task, state) is None
+        if not is_new or made.built is None or made.checked is None:
+            return None
+        self.database.objects.put(made.built)
+        self.database.keep_checked(task, state, made.checked)
+        return made.built
 
     @property
     def _model(self) -> CostModel | None:

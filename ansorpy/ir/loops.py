@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import lru_cache
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, SizeVar, Var, as_expr, walk
@@ -337,14 +338,19 @@ class Program:
     @property
     def dims(self) -> tuple[Dim, ...]:
         """The dimensions whose sizes a call states: those of the parameters, then of the body."""
-        buffers = [param.buffer for param in self.params]
-        extents = [extent for b in buffers for extent in (*b.shape, *(b.strides or ()))]
-        extents += [s.extent for s in walk_stmts(self.body) if isinstance(s, For)]
-        found = dict.fromkeys(dims_of(extents))
-        for stmt in walk_stmts(self.body):
-            for root in expressions(stmt):
-                found.update((e.dim, None) for e in walk(root) if isinstance(e, SizeVar))
-        return tuple(found)
+        return _dims(self)
+
+
+@lru_cache(maxsize=64)
+def _dims(program: Program) -> tuple[Dim, ...]:
+    buffers = [param.buffer for param in program.params]
+    extents = [extent for b in buffers for extent in (*b.shape, *(b.strides or ()))]
+    extents += [s.extent for s in walk_stmts(program.body) if isinstance(s, For)]
+    found = dict.fromkeys(dims_of(extents))
+    for stmt in walk_stmts(program.body):
+        for root in expressions(stmt):
+            found.update((e.dim, None) for e in walk(root) if isinstance(e, SizeVar))
+    return tuple(found)
 
 
 def substatements(stmt: Stmt) -> tuple[Stmt, ...]:

@@ -15,7 +15,8 @@ class TrialKind(Enum):
 
     A REFUTED program may give the right result, but isl shows that it does not access memory as it
     should (docs/concepts/proofs.md).  CUT is no verdict: the run's time was up before the program
-    was measured.  Such a trial does not count, and its start is removed from the database.
+    was measured.  Such a trial does not count, and its start is removed from the database.  A
+    CHECKED program gives the right result and was not timed: it is no trial.
     """
 
     OK = "ok"
@@ -28,6 +29,7 @@ class TrialKind(Enum):
     CRASH = "crash"
     WRONG_RESULT = "wrong_result"
     REFUTED = "refuted"
+    CHECKED = "checked"
     NOT_RECORDED = "not_recorded"
     CUT = "cut"
 

@@ -25,6 +25,11 @@ class Best:
     def seconds(self) -> float:
         return self.result.median_s
 
+    @property
+    def timed_s(self) -> float | None:
+        """Its seconds; None if it was only checked."""
+        return self.seconds if self.result.seconds else None
+
 
 @dataclass
 class History:

@@ -1,46 +1,65 @@
-"""Build and prove a predicted program in the process that predicted it.
+"""Build, prove and check a predicted program in the process that predicted it.
 
-The program is lowered once for both, and the driver, which may be another process, need not ask for
-either.
+The program is lowered once, and the driver, which may be another process, need not ask for any of
+it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.expr import Binary, BinaryOp, walk
 from ansorpy.ir.loops import Program, expressions, walk_stmts
-from ansorpy.ir.prove import Proof
+from ansorpy.ir.prove import Proof, Verdict
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.proofs.handlers import proof_of
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.run.untimed import checked
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 
-__all__ = ["Made", "make"]
+__all__ = ["Made", "Making", "make"]
 
 _QUOTIENTS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
 
 
+class Making(Enum):
+    """What to make of a predicted program."""
+
+    NOTHING = "nothing"
+    CODE = "code"
+    CHECKED_CODE = "checked_code"
+
+
 @dataclass(frozen=True)
 class Made:
-    """Code of a program, None if it did not build; and its proof, None if that may take long."""
+    """What was made of a program.
+
+    Args:
+        built: Its code; None if it did not build.
+        proof: None if it may take long.
+        checked: The result of running it once; None unless that was correct.
+    """
 
     built: Built | None = None
     proof: Proof | None = None
+    checked: MeasureResult | None = None
 
 
-def make(task: Task, state: State) -> Made:
-    """Build *state*, a program of *task*, and prove it if that is certain to end soon.
+def make(task: Task, state: State, making: Making, seed: int, *, supervised: bool) -> Made:
+    """Make what *making* says of *state*, a program of *task*, with random inputs from *seed*.
 
-    isl has no time limit, and takes minutes for some differences of sets with quotients
-    (:func:`ansorpy.ir.analysis.isl.decide`): programs that compute quotients are left to the
-    prover, which can be stopped, as are those for many sizes.
+    It is proved if that is certain to end soon.  isl has no time limit, and takes minutes for some
+    differences of sets with quotients (:func:`ansorpy.ir.analysis.isl.decide`): programs that
+    compute quotients are left to the prover, which can be stopped, as are those for many sizes.
+    Only where this process is *supervised* is a program run that is not proved.
     """
-    if state.definition.dims:
+    if making is Making.NOTHING or state.definition.dims:
         return Made()
     try:
         lowered = lower(state)
@@ -50,7 +69,12 @@ def make(task: Task, state: State) -> Made:
     except AnsorpyError:
         return Made()  # whoever asks for it again hears why
     programs = [program for program in (lowered.run, lowered.bind) if program is not None]
-    return Made(built, None if any(map(_has_quotients, programs)) else proof_of(lowered))
+    proof = None if any(map(_has_quotients, programs)) else proof_of(lowered)
+    is_safe = supervised or (proof is not None and proof.verdict is Verdict.PROVED)
+    if making is Making.CODE or task.at or not is_safe:
+        return Made(built, proof)
+    result = checked(task, state, built, seed)
+    return Made(built, proof, result if result.kind is TrialKind.CHECKED else None)
 
 
 def _has_quotients(program: Program) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -13,6 +14,7 @@ from ansorpy.ir.text.serialize import dag_from_dict
 from ansorpy.measure.build.built import built_from_parts
 from ansorpy.measure.proofs.wire import proof_from_fields, proof_to_fields
 from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
@@ -20,18 +22,18 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
-from ansorpy.tasks.made import Made, make
+from ansorpy.tasks.made import Made, Making, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 
 __all__ = ["make_handlers", "predict_message", "predicted"]
 
 
 class _Request(TaskConditions):
-    """Fields of ``predict``; its blob is the definition as JSON."""
+    """Fields of ``predict``; its blobs are the definition as JSON, and programs known before."""
 
     preset: str
     options: PredictOptions
-    makes: bool
+    making: Making
 
 
 class _Answer(BaseModel):
@@ -42,18 +44,39 @@ class _Answer(BaseModel):
     programs: int
     built: dict[str, object] | None = None
     proof: dict[str, object] | None = None
+    checked: MeasureResult | None = None
 
 
 def predict_message(
-    task: Task, preset: str, options: PredictOptions, *, makes: bool = False
+    task: Task,
+    preset: str,
+    options: PredictOptions,
+    making: Making = Making.NOTHING,
+    known: Sequence[State] = (),
 ) -> Message:
     """The request that a worker predict programs of *task* with the rules of *preset*.
 
-    If it *makes* them, it also builds and proves the first.
+    *making* says what it makes of the first.  Programs that are *known* need no prediction.
     """
-    request = _Request(preset=preset, options=options, makes=makes, **conditions_of(task))
+    request = _Request(preset=preset, options=options, making=making, **conditions_of(task))
     definition = definition_json(task.dag).encode()
-    return Message("predict", request.model_dump(mode="json"), (definition,))
+    return Message("predict", request.model_dump(mode="json"), (definition, *_blobs(known)))
+
+
+def _blobs(states: Sequence[State]) -> Iterator[bytes]:
+    """Definition and steps of each of *states*."""
+    for state in states:
+        yield definition_json(state.definition).encode()
+        yield steps_to_json(state.history).encode()
+
+
+def _states(blobs: Sequence[bytes]) -> list[State]:
+    """The programs in *blobs*; those of equal definitions share one."""
+    read = cache(lambda definition: dag_from_dict(json.loads(definition)))
+    return [
+        State.replay(read(definition), steps_from_json(steps))
+        for definition, steps in zip(blobs[::2], blobs[1::2], strict=True)
+    ]
 
 
 def predicted(answer: Message) -> tuple[list[State], Made]:
@@ -67,29 +90,25 @@ def predicted(answer: Message) -> tuple[list[State], Made]:
     except ValidationError as error:
         raise ForeignFile(f"not a prediction: {error.errors()[0]['msg']}") from None
     count = 2 * fields.programs
-    blobs, code = iter(answer.blobs[:count]), answer.blobs[count:]
-    states = [
-        State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
-        for definition, steps in zip(blobs, blobs, strict=True)
-    ]
+    states, code = _states(answer.blobs[:count]), answer.blobs[count:]
     built = None if fields.built is None else built_from_parts(fields.built, code)
     proof = None if fields.proof is None else proof_from_fields(fields.proof)
-    return states, Made(built, proof)
+    return states, Made(built, proof, fields.checked)
 
 
 def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
-    task = request.task_of(dag_from_dict(json.loads(message.blobs[0])))
-    source = SketchSampler(task, preset_for(task.target, request.preset))
-    states = list(predicted_best(task, source, options=request.options))
-    made = make(task, states[0]) if request.makes else Made()
-    blobs: list[bytes] = []
-    for state in states:
-        blobs += [definition_json(state.definition).encode(), steps_to_json(state.history).encode()]
+    definition, *known = message.blobs
+    task = request.task_of(dag_from_dict(json.loads(definition)))
+    states = _states(known)
+    if not states:
+        source = SketchSampler(task, preset_for(task.target, request.preset))
+        states = list(predicted_best(task, source, options=request.options))
+    made = make(task, states[0], request.making, request.options.seed, supervised=True)
     header, code = (None, ()) if made.built is None else made.built.parts()
     proof = None if made.proof is None else proof_to_fields(made.proof)
-    answer = _Answer(programs=len(states), built=header, proof=proof)
-    return Message("predicted", answer.model_dump(mode="json"), (*blobs, *code))
+    answer = _Answer(programs=len(states), built=header, proof=proof, checked=made.checked)
+    return Message("predicted", answer.model_dump(mode="json"), (*_blobs(states), *code))
 
 
 def make_handlers() -> Mapping[str, Handler]:

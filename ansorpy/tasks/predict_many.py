@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 from ansorpy.config import available_cores
@@ -14,7 +14,7 @@ from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.schedule.state import State
-from ansorpy.tasks.made import Made, make
+from ansorpy.tasks.made import Made, Making, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.predict_handlers import predict_message, predicted
 
@@ -33,7 +33,8 @@ def predicted_of_all(
     model: CostModel | None = None,
     options: PredictOptions | None = None,
     processes: int | None = None,
-    makes: bool = False,
+    making: Making = Making.NOTHING,
+    known: Mapping[int, Sequence[State]] | None = None,
 ) -> Iterator[tuple[int, list[State], Made]]:
     """Yield each task's number with its programs, the one predicted fastest first.
 
@@ -43,37 +44,43 @@ def predicted_of_all(
     Args:
         preset: Rules; if given, all predictions are made in this process; default: the target's.
         model: Cost model; if given, likewise; default: as the options say.
-        makes: Also build and prove the first program of each task.
+        making: What to make of the first program of each task.
+        known: Programs of some tasks, by number, which are not predicted again.
         processes: Number of processes; default: as many as pay off, at most one per core.
 
     Raises:
         AnsorpyError: A worker died or answered with an error.
     """
-    chosen = options or PredictOptions()
+    chosen, given = options or PredictOptions(), known or {}
     many = processes or min(available_cores(), len(tasks) // _TASKS_A_WORKER)
     if many < 2 or preset is not None or model is not None:
         for number, task in enumerate(tasks):
-            source = SketchSampler(task, preset)
-            states = list(predicted_best(task, source, model=model, options=chosen))
-            yield number, states, make(task, states[0]) if makes else Made()
+            states = list(given.get(number, ()))
+            if not states:
+                source = SketchSampler(task, preset)
+                states += predicted_best(task, source, model=model, options=chosen)
+            yield number, states, make(task, states[0], making, chosen.seed, supervised=False)
         return
     with ExitStack() as stack:
         workers = [Worker("ansorpy.tasks.predict_handlers") for _ in range(many)]
         for worker in workers:
             stack.callback(worker.close)
         asked = list(range(len(tasks)))
-        # Without the program that a compiler crashed on, a worker can do its prediction.
-        for makes_too in (True, False) if makes else (False,):
+        # A program whose making ends a process is not tried again.
+        for this, first in ((making, 0), (Making.NOTHING, 1)):
             messages = [
-                predict_message(tasks[n], preset_for(tasks[n].target).name, chosen, makes=makes_too)
+                predict_message(
+                    tasks[n], preset_for(tasks[n].target).name, chosen, this, given.get(n, ())
+                )
                 for n in asked
             ]
             lost = []
             for at, outcome in ask_all(workers, messages, _TIMEOUT_S):
-                if isinstance(outcome, Failure) and makes_too:
+                if isinstance(outcome, Failure) and this is not Making.NOTHING:
                     lost.append(asked[at])
                 else:
-                    yield asked[at], *_read(tasks[asked[at]], outcome)
+                    states, made = _read(tasks[asked[at]], outcome)
+                    yield asked[at], states[first:], made
             asked = lost
 
 

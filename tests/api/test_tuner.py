@@ -171,7 +171,22 @@ def test_nothing_is_timed_with_effort_none(tmp_path: Path) -> None:
         assert tuner.tune({task: 1.0}) is None
         [chosen] = tuner.choose([task])
         again = tuner.choose([task])[0]
-    assert chosen.built.digest == again.built.digest
+        assert tuner.database.trials(task.key) == 0 and tuner.recorded_s(task) is None
+        [hint] = tuner.database.hints(task.key, 4)
+    assert chosen.median_s is None and again.median_s is None
+    assert chosen.built.digest == again.built.digest == hint.object_digest
+
+
+def test_a_search_times_a_program_that_was_only_checked(tmp_path: Path) -> None:
+    task, request = _task(7), Request.of(effort="none", threads=1, db=tmp_path / "t.db")
+    with open_tuner(request) as tuner:
+        [chosen] = tuner.choose([task])
+    with open_tuner(replace(SMALL, db=tmp_path / "t.db")) as tuner:
+        tuner.tune({task: 1.0})
+        timed = tuner.database.lookup(task, chosen.state)
+        [best] = tuner.choose([task])
+    assert timed is not None and timed.kind is TrialKind.OK and timed.median_s is not None
+    assert best.median_s is not None and best.median_s <= timed.median_s
 
 
 def test_measuring_the_machine_has_a_phase_and_is_paid_from_the_budget(

@@ -51,6 +51,15 @@ def test_weights_that_were_cut_short(tmp_path: Path, held: int) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(external("w.bin").SerializeToString())
     (tmp_path / "w.bin").write_bytes(bytes(held))
+    with pytest.raises(ForeignFile, match=r"tensor name: w\) raw_data size .* is too small"):
+        load(path)
+
+
+def test_large_weights_that_were_cut_short(tmp_path: Path) -> None:
+    path, model = tmp_path / "net.onnx", external("w.bin")
+    model.graph.initializer[0].dims[1] = 1 << 14
+    path.write_bytes(model.SerializeToString())
+    (tmp_path / "w.bin").write_bytes(bytes(100))
     with pytest.raises(ForeignFile, match=r"initializer w: (.|\n)*cut short"):
         load(path)
 

@@ -11,13 +11,14 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.prove import Verdict
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.measure.result import TrialKind
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks import predict_many
-from ansorpy.tasks.made import make
+from ansorpy.tasks.made import Making, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted
 from ansorpy.tasks.predict_many import predicted_of_all
@@ -42,43 +43,62 @@ def test_workers_predict_what_this_process_does() -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_first_program_is_built_and_proved_where_it_was_predicted(processes: int) -> None:
-    found = list(predicted_of_all(TASKS, options=OPTIONS, processes=processes, makes=True))
+def test_the_first_program_is_made_where_it_was_predicted(processes: int) -> None:
+    found = list(predicted_of_all(
+        TASKS, options=OPTIONS, processes=processes, making=Making.CHECKED_CODE
+    ))  # fmt: skip
     for number, states, made in found:
-        again = make(TASKS[number], states[0]).built
-        assert made.built is not None and again is not None
-        assert made.built.digest == again.digest
+        again = make(TASKS[number], states[0], Making.CODE, 0, supervised=False)
+        assert made.built is not None and again.built is not None and again.checked is None
+        assert made.built.digest == again.built.digest
         assert made.proof is not None and made.proof.verdict is Verdict.PROVED
+        assert made.checked is not None and made.checked.kind is TrialKind.CHECKED
+        assert made.checked.object_digest == made.built.digest
     assert sorted(number for number, _, _ in found) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_known_programs_are_made_and_not_predicted_again(processes: int) -> None:
+    known = [State.initial(TASKS[1].dag)]
+    found = {number: (states, made) for number, states, made in predicted_of_all(
+        TASKS, options=OPTIONS, processes=processes, making=Making.CODE, known={1: known}
+    )}  # fmt: skip
+    states, made = found[1]
+    assert [str(state.history) for state in states] == [""]
+    assert made.built is not None and made.checked is None
+    assert len(found[0][0]) > 1
 
 
 def test_programs_with_quotients_are_proved_under_supervision() -> None:
     a = placeholder((7,), name="A")
     b = compute((35,), lambda i: a[i // 5] + 1.0, name="B")
     task = Task(ComputeDAG.of([a, b]), TASKS[0].target, 1)
-    made = make(task, State.initial(task.dag))
-    assert made.built is not None and made.proof is None
+    state = State.initial(task.dag)
+    made = make(task, state, Making.CHECKED_CODE, 0, supervised=False)
+    assert made.built is not None and made.proof is None and made.checked is None
+    made = make(task, state, Making.CHECKED_CODE, 0, supervised=True)
+    assert made.proof is None and made.checked is not None
 
 
-def test_a_worker_that_dies_of_a_program_predicts_without_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[int, bool]] = []
+def test_a_program_that_kills_a_worker_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, str]] = []
 
     def answers(
         workers: object, messages: Sequence[Message], timeout_s: float
     ) -> Iterator[tuple[int, Message | Failure]]:
         for at, message in enumerate(messages):
-            asked.append((at, bool(message.fields["makes"])))
-            dies = at == 1 and message.fields["makes"]
+            asked.append((at, str(message.fields["making"])))
+            dies = at == 1 and message.fields["making"] == "code"
             yield at, Failure("crash", "SIGSEGV") if dies else make_handlers()["predict"](message)
 
     monkeypatch.setattr(predict_many, "ask_all", answers)
-    found = list(predicted_of_all(TASKS, options=OPTIONS, processes=2, makes=True))
-    assert asked == [(0, True), (1, True), (2, True), (0, False)]
+    found = list(predicted_of_all(TASKS, options=OPTIONS, processes=2, making=Making.CODE))
+    assert asked == [(0, "code"), (1, "code"), (2, "code"), (0, "nothing")]
     assert [(number, made.built is None) for number, _, made in found] == [
         (0, False), (2, False), (1, True),
     ]  # fmt: skip
+    left = [str(state.history) for state in found[-1][1]]
+    assert left == _histories(TASKS[1])[1:]
 
 
 def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def _imported(
     demand_own_texts(all_nodes(found.graph))
     model, shapes = with_tensors(mended(found), shapes)
     if all(map(is_known, all_nodes(model.graph))):
-        check(model, source if model is found else model)
+        check(model)
         model = upgraded(model)
     model = without_maps(model)
     unknown = [node for node in all_nodes(model.graph) if not has_importer(node)]

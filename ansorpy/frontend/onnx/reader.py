@@ -168,8 +168,8 @@ def opset_of(model: ModelProto, domain: str = "") -> int:
     return max(versions, default=newest)
 
 
-def check(model: ModelProto, source: str | Path | ModelProto) -> None:
-    """Run onnx's checker without large weights, or by path for files, so models over 2 GiB pass.
+def check(model: ModelProto) -> None:
+    """Run onnx's checker without large weights, so models over 2 GiB pass, and fast.
 
     Inputs and outputs may omit their shapes, which the caller gives or which can be inferred,
     although the checker does not allow it.
@@ -177,10 +177,8 @@ def check(model: ModelProto, source: str | Path | ModelProto) -> None:
     Raises:
         ForeignFile: The checker rejects the model, or several outputs have the same name.
     """
-    infos = (*model.graph.input, *model.graph.output)
-    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, infos))
     try:
-        onnx.checker.check_model(str(source) if by_path else _with_shapes(without_weights(model)))
+        onnx.checker.check_model(_with_shapes(without_weights(model)))
     except (onnx.checker.ValidationError, ValueError) as error:
         raise _not_valid(error) from None
     names = [output.name for output in model.graph.output]

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Conv, Elementwise, Fn, MatMul, Op, Shape
@@ -190,10 +191,16 @@ def _has_room(a: Array, b: Array, summed: Shape = ()) -> bool:
             these axes matters.  *b* has one element there.
     """
     least, most = as_dtype(a.dtype).normal
-    tops = [np.abs(np.asarray(x)).max(summed, keepdims=True).astype(np.float64) for x in (a, b)]
+    tops = [_largest(np.asarray(x), summed) for x in (a, b)]
     largest = tops[0] * tops[1]
     is_normal = (largest >= least) & (largest <= most)
     return bool(np.all(is_normal | (np.minimum(*tops) < _NOTHING)))
+
+
+def _largest(x: Array, summed: Shape) -> npt.NDArray[np.float64]:
+    """The largest magnitudes along the axes *summed*; an array of all would take longer."""
+    most, least = x.max(summed, keepdims=True), x.min(summed, keepdims=True)
+    return np.asarray(np.maximum(np.abs(most), np.abs(least)), np.float64)
 
 
 def _along(c: Array, axis: int, rank: int, channels: int) -> Array | None:

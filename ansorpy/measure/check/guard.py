@@ -89,11 +89,12 @@ class GuardedArray:
         """Fill with NaN (floats) or an implausible pattern (integers); restore the slack."""
         self._before[:] = _PATTERN
         self._after[:] = _PATTERN
-        self._inside.fill(_PATTERN)
-        if self._between is not None:
-            self._inside[self._between] = _GAP
         if self.array.dtype.kind in "fV":
             self.array.fill(np.nan)
+        else:
+            self._inside.fill(_PATTERN)
+        if self._between is not None:
+            self._inside[self._between] = _GAP
 
 
 def gaps(inside: npt.NDArray[np.uint8], array: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:

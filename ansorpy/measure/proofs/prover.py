@@ -70,11 +70,11 @@ class Prover:
         The proof is unfinished if the worker did not answer in time or crashed; such proofs are not
         kept.
         """
-        definition, steps = definition_json(state.definition), steps_to_json(state.history)
         identity = self._database.definitions.identify(state.definition), trial_digest(state)
         known = self._database.proofs.get(*identity)
         if known is not None:
             return known
+        definition, steps = definition_json(state.definition), steps_to_json(state.history)
         message = Message("prove", {}, (definition.encode(), steps.encode()))
         with profiled(Activity.PROVE):
             proof = _interpreted(self._request(message))

@@ -72,6 +72,7 @@ _Identity: TypeAlias = tuple[str, str, str]
 
 _KEPT_STATES = 512
 
+_HINTING = TrialKind.OK.value, TrialKind.CHECKED.value
 _CRASHED_TWICE = "the driver died twice while this candidate ran"
 
 
@@ -182,7 +183,7 @@ class Database:
             trial = self._trial(identity)
             steps = steps_to_json(program.history)
             if trial is None:
-                self._insert(identity, steps)
+                self._number(identity, steps, start_signature(identity, 1))
             elif not is_started(identity, trial.attempts, trial.signature):
                 self._set_starts(trial.id, identity, steps, 1)  # another user's starts do not count
             elif not self.sessions.is_alive(trial.session):
@@ -201,9 +202,23 @@ class Database:
         """
         identity = trial.task_key, trial.definition, trial.digest
         with self._transaction():
-            found = self._trial(identity)
-            number = self._insert(identity, trial.steps) if found is None else found.id
+            number = self._number(identity, trial.steps, start_signature(identity, 1))
             return self._append(number, identity, self.sessions.current, result, scale)
+
+    def keep_checked(self, task: Task, program: Scheduled, result: MeasureResult) -> None:
+        """Record *result*, a CHECKED one: *program* is used until one is timed, and a hint."""
+        self.add_task(task)
+        with self._transaction():
+            identity = task.key, self.definitions.put(program.definition), trial_digest(program)
+            number = self._number(identity, steps_to_json(program.history), "")
+            self._append(number, identity, self.sessions.current, result)
+
+    def checked(self, task_key: str) -> list[Record]:
+        """A task's programs that were recorded as correct without timing them, in their order."""
+        return self._records(
+            f"task_key = ? AND kind = ? AND {SIGNED} ORDER BY number",
+            task_key, TrialKind.CHECKED.value,
+        )  # fmt: skip
 
     def abandon(self, trial: Trial) -> None:
         """Undo :meth:`start`: the trial did not run, because the user stopped the work.
@@ -249,22 +264,16 @@ class Database:
 
     def measured_by(self, session: int) -> list[Record]:
         """What the run with this number measured, in the order in which it ended."""
-        rows = self._do(f"{RECORDS} WHERE results.session = ? ORDER BY results.id", (session,))
-        return [read_row(Record, row, self.path) for row in rows]
+        is_timed = f"kind != '{TrialKind.CHECKED.value}'"
+        return self._records(f"results.session = ? AND {is_timed} ORDER BY results.id", session)
 
     def records(self, task_key: str, at: Position = NOW) -> list[Record]:
         """All finished trials of a task, failures included, in the order they were started."""
-        rows = self._do(
-            f"{RECORDS} WHERE task_key = ? AND {LAST} ORDER BY trials.id", (task_key, at.results)
-        )
-        return [read_row(Record, row, self.path) for row in rows]
+        return self._records(f"task_key = ? AND {LAST} ORDER BY trials.id", task_key, at.results)
 
     def measured(self, task_key: str) -> list[Record]:
         """All results of a task's trials, those that later ones replaced too, as they came."""
-        rows = self._do(
-            f"{RECORDS} WHERE task_key = ? AND {BELIEVED} ORDER BY results.id", (task_key,)
-        )
-        return [read_row(Record, row, self.path) for row in rows]
+        return self._records(f"task_key = ? AND {BELIEVED} ORDER BY results.id", task_key)
 
     def best(self, task_key: str) -> Record | None:
         """A task's fastest correct trial whose schedule can be read back."""
@@ -275,24 +284,23 @@ class Database:
 
     def fastest(self, task_key: str, n: int, at: Position = NOW) -> list[Record]:
         """The *n* fastest correct trials of a task, best first; -1: all."""
-        rows = self._do(
-            f"{RECORDS} WHERE task_key = ? AND {LAST} AND kind = ?"
-            " ORDER BY median_s, number LIMIT ?",
-            (task_key, at.results, TrialKind.OK.value, n),
-        )
-        return [read_row(Record, row, self.path) for row in rows]
+        return self._records(
+            f"task_key = ? AND {LAST} AND kind = ? ORDER BY median_s, number LIMIT ?",
+            task_key, at.results, TrialKind.OK.value, n,
+        )  # fmt: skip
 
     def hints(self, task_key: str, n: int, at: Position = NOW) -> list[Record]:
         """The *n* programs that are fastest by results that do not count; -1: all.
 
-        They may be wrong in everything: what uses one builds, checks and measures it first.
+        Those that were CHECKED and not timed come first.  All may be wrong in everything: what uses
+        one builds, checks and measures it first.
         """
         rows = self._do(
-            f"{RECORDS} WHERE task_key = ? AND kind = ? AND results.id ="
+            f"{RECORDS} WHERE task_key = ? AND kind IN (?, ?) AND results.id ="
             " (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) AND NOT EXISTS"
             " (SELECT 1 FROM results WHERE trial = trials.id AND results.id <= ?"
             f" AND {BELIEVED}) ORDER BY median_s, number LIMIT ?",
-            (task_key, TrialKind.OK.value, at.results, at.results, n),
+            (task_key, *_HINTING, at.results, at.results, n),
         )
         found = []
         for row in rows:
@@ -373,15 +381,16 @@ class Database:
 
     # Internals
 
-    def _insert(self, identity: _Identity, steps: str) -> int:
+    def _number(self, identity: _Identity, steps: str, signature: str) -> int:
+        """The number of a trial, added if need be; *signature* is that of its first start."""
+        found = self._trial(identity)
+        if found is not None:
+            return found.id
         cursor = self._do(
             "INSERT INTO trials (task_key, definition, digest, steps, session, attempts,"
             " started_at, signature) VALUES (?, ?, ?, ?, ?, 1, ?, ?)",
-            (
-                *identity, steps, self.sessions.current, time.time(),
-                start_signature(identity, 1),
-            ),
-        )  # fmt: skip
+            (*identity, steps, self.sessions.current, time.time(), signature),
+        )
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
@@ -408,7 +417,8 @@ class Database:
             f"INSERT INTO results (trial, session, {', '.join(columns)}) VALUES ({marks})",
             (trial, session, *columns.values()),
         )
-        return self.record(number)
+        [found] = self._records("results.id = ?", number)
+        return found
 
     def _trial(self, identity: _Identity) -> Trial | None:
         row = self._do(
@@ -417,11 +427,14 @@ class Database:
         return None if row is None else read_row(Trial, row, self.path)
 
     def _record(self, identity: _Identity, at: Position = NOW) -> Record | None:
-        row = self._do(
-            f"{RECORDS} WHERE task_key = ? AND definition = ? AND digest = ? AND {LAST}",
-            (*identity, at.results),
-        ).fetchone()
-        return None if row is None else read_row(Record, row, self.path)
+        found = self._records(
+            f"task_key = ? AND definition = ? AND digest = ? AND {LAST}", *identity, at.results
+        )
+        return found[0] if found else None
+
+    def _records(self, condition: str, *values: object) -> list[Record]:
+        rows = self._do(f"{RECORDS} WHERE {condition}", values)
+        return [read_row(Record, row, self.path) for row in rows]
 
     def _do(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
         with plain_errors(self.path), profiled(Activity.RECORD):

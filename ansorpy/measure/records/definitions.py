@@ -63,6 +63,7 @@ class DefinitionStore:
             row = self._do("SELECT dag FROM definitions WHERE id = ?", identifier).fetchone()
             dag = self._parsed(identifier, row)
             self._read[identifier] = dag
+            self._known[dag] = identifier, row["dag"]
         return dag
 
     def add_variants(self, task_key: str, definitions: Mapping[str, ComputeDAG]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from ansorpy.measure.records.signing import Part, is_signed, sign
-from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.result import MeasureResult, TrialKind
 
 __all__ = [
     "BELIEVED",
@@ -54,7 +54,7 @@ def _raw(column: str) -> str:
 
 
 _ARGUMENTS = f"({', '.join(map(_raw, ('results.signature', 'results.id', *_SIGNED)))})"
-BELIEVED = f" believed{_ARGUMENTS} "
+BELIEVED = f" (kind != '{TrialKind.CHECKED.value}' AND believed{_ARGUMENTS}) "
 """Condition in SQL on a result and its trial, both joined, that the result counts."""
 
 SIGNED = f" signed{_ARGUMENTS} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,29 +28,40 @@ _MAX_COPIES = 1024
 class TaskArrays:
     """Inputs and outputs of one task, made once and used by all its candidates.
 
-    ``guarded`` holds every placeholder, sealed against writing; ``inputs`` and ``outputs`` are
-    used for timing, with warm caches.
+    ``guarded`` holds every placeholder, sealed against writing, and ``checked`` what the checking
+    run computes; ``inputs`` and ``outputs``, which are made when they are first needed, are used
+    for timing, with warm caches.
     """
 
     def __init__(self, dag: ComputeDAG, seed: int) -> None:
         self.dag = dag
         self.guarded: dict[str, GuardedArray] = {}
-        self.inputs: dict[str, Array] = {}
         for op, values in drawn_inputs(dag, seed):
-            apart = dag.strides.get(op.name)
-            guarded = GuardedArray(op.shape, op.dtype.numpy, strides=apart)
+            guarded = GuardedArray(op.shape, op.dtype.numpy, strides=dag.strides.get(op.name))
             guarded.array[...] = values
             guarded.seal()
             self.guarded[op.name] = guarded
-            if not op.constant:
-                self.inputs[op.name] = aligned_empty(values.shape, values.dtype, apart)
-                self.inputs[op.name][...] = values
-        self.outputs = [
-            aligned_empty(op.shape, op.dtype.numpy, dag.strides.get(op.name)) for op in dag.outputs
-        ]
         self.checked = [
             GuardedArray(op.shape, op.dtype.numpy, strides=dag.strides.get(op.name))
             for op in dag.outputs
+        ]
+
+    @cached_property
+    def inputs(self) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for op in self.dag.args:
+            if not op.constant:
+                values = self.guarded[op.name].array
+                apart = self.dag.strides.get(op.name)
+                found[op.name] = aligned_empty(values.shape, values.dtype, apart)
+                found[op.name][...] = values
+        return found
+
+    @cached_property
+    def outputs(self) -> list[Array]:
+        return [
+            aligned_empty(op.shape, op.dtype.numpy, self.dag.strides.get(op.name))
+            for op in self.dag.outputs
         ]
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 import numpy as np
@@ -115,33 +115,11 @@ class RunSession:
     def measure(self, message: Message) -> Message:
         """Run a candidate once on guarded buffers, compare all outputs, then time it."""
         request = MeasureRequest.model_validate(message.fields)
-        return self._measured(
-            lambda: built_from_parts(request.built, message.blobs),
-            request,
-            lambda: self.compared(request.stated_error),
-        )
-
-    def measure_alone(self, built: Built, request: MeasureRequest) -> Message:
-        """As :meth:`measure`, but compare sampled points with the interpreter: no reference."""
-        if self._options.check_points:
-            self._magnitudes = self._sampled_magnitudes()
-        return self._measured(
-            lambda: built,
-            request,
-            lambda: self._points_comparison(self.task.results(), request.stated_error),
-        )
-
-    def _measured(
-        self,
-        code: Callable[[], Built],
-        request: MeasureRequest,
-        compared: Callable[[], Comparison],
-    ) -> Message:
         begin = time.perf_counter()
         try:
-            with self.task.load(code()) as candidate:
+            with self.task.load(built_from_parts(request.built, message.blobs)) as candidate:
                 first_s = candidate.check()
-                worst = compared()
+                worst = self.compared(request.stated_error)
                 check_s = time.perf_counter() - begin
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
@@ -152,6 +130,21 @@ class RunSession:
             is_usable = self.task.recover()
             return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin, is_usable)
         return _timed(timing, worst.error, request, begin, check_s)
+
+    def check_alone(self, built: Built, stated_error: float) -> Comparison:
+        """Run a candidate once on guarded buffers; compare sampled points with the interpreter.
+
+        Raises:
+            CodegenError: It returned an error code, or wrote outside its buffers.
+        """
+        with self.task.load(built) as candidate:
+            candidate.check()
+            found = self._points_comparison(self.task.results(), stated_error)
+            if not found.ok and not self._magnitudes and self._options.check_points:
+                # Perhaps all values are small next to what they are computed from.
+                self._magnitudes = self._sampled_magnitudes()
+                found = self._points_comparison(self.task.results(), stated_error)
+        return found
 
     def retime(self, message: Message) -> Message:
         """Time several candidates in turns; their outputs were compared when first measured."""

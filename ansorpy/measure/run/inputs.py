@@ -20,8 +20,8 @@ from ansorpy.measure.run.signs import positive_inputs
 
 __all__ = ["drawn_inputs", "input_array"]
 
-_BLOCK = (1 << 20) + 7
-"""Number of values drawn; larger tensors repeat them, rotated, as drawing more takes seconds."""
+_BLOCK = 131_101
+"""Number of values drawn, a prime; larger tensors repeat them, rotated: drawing takes longer."""
 
 
 def drawn_inputs(

@@ -16,7 +16,8 @@ from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import Stage
-from ansorpy.schedule.tables.size import Column, Size, above, ceil_div, size_min
+from ansorpy.schedule.tables.formulas import Formula
+from ansorpy.schedule.tables.size import Size, above, ceil_div, size_min
 from ansorpy.target import Target
 
 __all__ = [
@@ -45,25 +46,22 @@ class LimitCodeSize(AnnotationRule):
     most: int = 1536
 
     def declare(self, space: Space, target: Target) -> Space:
-        some = {
-            c: Column([v])
-            for d in space.decisions
-            for c, v in zip(d.columns, d.domain.rows[0], strict=True)
-        }
-        limits, bounds = [], Bounds(space.state, some)
-        for stage in space.state.stages:
-            if is_input(space.state, stage) or stage.inlined:
-                continue
-            # A stage that no decision affects is not rejected.
-            if any(isinstance(size, Column) for size in _sizes(bounds, stage)):
-                limits.append(self._limit(bounds.op(stage.name), stage, target))
-        return Space(space.state, (*space.constraints, *limits))
+        state = space.state
+        inlined = state.inlined_dag.ops
+        limits = [
+            self._limit(inlined[stage.name], stage, target)
+            for stage in state.stages if not is_input(state, stage) and not stage.inlined
+        ]  # fmt: skip
+        return Space(state, (*space.constraints, *limits))
 
     def _limit(self, op: ComputeOp, stage: Stage, target: Target) -> Constraint:
         body = _operations(op.body)
         most = max(self.most, body + TREE_INSTRUCTIONS * (stage.lanes is not None))
 
         def holds(bounds: Bounds) -> Size:
+            # A stage that no decision affects is not rejected.
+            if not any(isinstance(size, Formula) for size in _sizes(bounds, stage)):
+                return 1
             return 1 - above(instructions(bounds, stage, target), most)
 
         return Constraint(f"{stage.name}.code", holds)

@@ -93,30 +93,28 @@ class Formulas:
 
     def program(self, wanted: Iterable[Formula]) -> Tape:
         """The program that computes the formulas *wanted*."""
-        roots = tuple(dict.fromkeys(wanted))
-        needed: set[int] = set()
-        stack = [f.number for f in roots]
-        while stack:
-            number = stack.pop()
-            if number in needed:
-                continue
-            needed.add(number)
-            recorded = self._recorded[number]
-            if isinstance(recorded, _Operation):
-                stack += (recorded.a, recorded.b)
-        inputs = tuple(sorted(n for n in needed if n < self._width))
-        rest = sorted(n for n in needed if n >= self._width)
-        place = {number: at for at, number in enumerate((*inputs, *rest))}
+        roots, recorded = tuple(dict.fromkeys(wanted)), self._recorded
+        end = 1 + max((f.number for f in roots), default=-1)
+        needed = bytearray(end)
+        for formula in roots:
+            needed[formula.number] = 1
+        for number in range(end - 1, self._width - 1, -1):
+            step = recorded[number]
+            if needed[number] and isinstance(step, _Operation):
+                needed[step.a] = needed[step.b] = 1
+        order = [number for number in range(end) if needed[number]]
+        place = {number: at for at, number in enumerate(order)}
+        inputs = tuple(number for number in order if number < self._width)
         steps: list[_Operation | int] = []
         kept = {place[f.number] for f in roots}
-        for number in reversed(rest):
-            recorded = self._recorded[number]
-            if isinstance(recorded, _Operation):
-                a, b = place[recorded.a], place[recorded.b]
+        for number in reversed(order[len(inputs) :]):
+            step = recorded[number]
+            if isinstance(step, _Operation):
+                a, b = place[step.a], place[step.b]
                 last = {a, b} - kept
                 kept |= last
-                recorded = _Operation(recorded.op, a, b, tuple(last))
-            steps.append(recorded)
+                step = _Operation(step.op, a, b, tuple(last))
+            steps.append(step)
         return Tape(inputs, tuple(reversed(steps)), {f: place[f.number] for f in roots})
 
 

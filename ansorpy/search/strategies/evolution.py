@@ -65,8 +65,8 @@ class Evolution:
     """Expected error of a score's logarithm where nothing similar has been measured."""
     survivors: int | None = None
     """If set, nothing will be measured, so that only the model counts: this many placed sketches
-    have children, and definitions that cannot reach the best score by the model's own bound are
-    left out."""
+    have children at first, and half as many in each later generation, and definitions
+    that cannot reach the best score by the model's own bound are left out."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
@@ -81,9 +81,9 @@ class Evolution:
         groups = self._first(context, self._pairs)
         newcomers = [g for g in groups if len(g)]
         found = list(groups)
-        for _ in range(self.generations):
+        for past in range(self.generations):
             if self.survivors is not None:
-                groups = _best_groups(groups, self.survivors)
+                groups = _best_groups(groups, max(1, self.survivors >> past))
             alive = found if self.survivors is None else groups
             self._shares = self._pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)

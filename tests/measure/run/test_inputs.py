@@ -21,7 +21,7 @@ def test_floats_are_standard_normal_and_the_same_every_time():
 def test_a_tensor_too_large_to_draw_repeats_nowhere_in_step():
     values = input_array(placeholder((5, 1 << 20), name="W"), 0)
     flat = values.reshape(-1)
-    block = (1 << 20) + 7
+    block = 131_101
     assert np.isin(flat[-100:], flat[:block]).all()
     assert (flat[block : block + 10000] != flat[:10000]).mean() > 0.99
     assert (values[0, :5000] != values[1, :5000]).mean() > 0.99

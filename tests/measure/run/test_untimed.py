@@ -1,0 +1,59 @@
+"""Programs are checked at points in this process, without a reference and without timing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from ansorpy.ir.builders import sum
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.run.untimed import checked, points_of
+from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.state import State
+from tests.measure.definitions import matmul, task_of, tiled
+
+
+def _built(state: State) -> Built:
+    return build_lowered(lower(state), task_of(state.definition).target, "f")
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(24, 40, 17), (1, 1, 1), (31, 7, 129)])
+def test_a_right_program_is_checked_and_has_no_time(n: int, m: int, k: int) -> None:
+    task = task_of(matmul(n, m, k, constant=True))
+    state = tiled(task.dag)
+    built = _built(state)
+    result = checked(task, state, built, seed=0)
+    assert result.kind is TrialKind.CHECKED and not result.ok
+    assert result.seconds == () and result.median_s == math.inf
+    assert result.object_digest == built.digest
+    assert 0 <= result.max_error < 1e-5
+
+
+def test_a_wrong_program_is_found_at_a_point() -> None:
+    a, b = placeholder((24, 17), name="A"), placeholder((17, 40), name="B")
+    k = reduce_axis(17, name="k")
+    c = compute((24, 40), lambda i, j: sum(a[i, k] * b[16 - k, j], axis=k), name="C")
+    task, wrong = task_of(matmul()), State.initial([a, b, c])
+    result = checked(task, wrong, _built(wrong), seed=0)
+    assert result.kind is TrialKind.WRONG_RESULT
+    assert "the interpreter's is" in result.reason
+
+
+def test_code_that_cannot_be_loaded_is_an_error_of_the_program() -> None:
+    task = task_of(matmul())
+    state = tiled(task.dag)
+    whole = _built(state)
+    broken = replace(whole, run=replace(whole.run, symbol="g"))
+    result = checked(task, state, broken, seed=0)
+    assert result.kind is TrialKind.RUN_ERROR and result.reason
+
+
+def test_long_sums_are_checked_at_fewer_points() -> None:
+    assert points_of(task_of(matmul(8, 8, 16))) == 4096
+    assert points_of(task_of(matmul(8, 8, 1024))) == 256
+    assert points_of(task_of(matmul(8, 8, 1 << 20))) == 128
