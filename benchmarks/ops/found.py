@@ -1,4 +1,4 @@
-"""Determines which definition of a case the best recorded program computes."""
+"""Determines which definition of a case the program in use computes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def algorithm_found(case: Case, threads: int, db: Path) -> str:
     """``"direct"``, ``"winograd(4x4)"``, ...; empty if nothing is recorded."""
     task = Task(case.dag, Target.host(), threads)
     with Database(db) as database:
-        record = database.best(task.key)
-        if record is None:
+        best = database.best(task.key)
+        used = database.checked(task.key) if best is None else [best]
+        if not used:
             return ""
-        found = structural_hash(database.definitions.get(record.definition))
+        found = structural_hash(database.definitions.get(used[0].definition))
     known = definitions(task.dag, preset_for(task.target).algorithms, task.target, task.precision)
     names = {structural_hash(definition.dag): definition.name for definition in known}
     return names.get(found, "another")
