@@ -52,7 +52,8 @@ test: $(VENV)/.with-cuda $(VENV)/.with-report
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 test-torch: $(VENV)/.with-torch
-	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/cost/neural tests/test_doc_blocks.py -k "torch or neural"
+	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/cost tests/search
+	$(BIN)/python -m pytest tests/test_doc_blocks.py -k torch
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
