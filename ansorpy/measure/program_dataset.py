@@ -8,9 +8,6 @@ integers and its seconds.  It says nothing about features, so any model can comp
 from __future__ import annotations
 
 import json
-import os
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +21,7 @@ from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.archive import DAMAGE, write_archive
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.schedule.space import Space, Table
@@ -175,20 +173,11 @@ def write_dataset(dataset: ProgramDataset, path: Path) -> None:
     )
     none = np.zeros(0)
     arrays: dict[str, npt.NDArray[Any]] = {
-        "header": np.frombuffer(header.model_dump_json().encode(), dtype=np.uint8),
         # By columns: neighbouring numbers are alike, which compresses to half the size.
         "rows": np.concatenate([none, *(s.table.T.ravel() for s in measured)]).astype(np.int32),
         "seconds": np.concatenate([none, *(s.seconds for s in measured)]).astype(np.float32),
     }
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    with open(partial, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-    os.replace(partial, path)
-
-
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
-           zlib.error)  # fmt: skip
-"""Raised by numpy and zipfile for foreign or damaged files."""
+    write_archive(path, header, arrays)
 
 
 def read_dataset(path: Path) -> ProgramDataset:
@@ -205,7 +194,7 @@ def read_dataset(path: Path) -> ProgramDataset:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ForeignFile(f"{path} is not a dataset: {where}: {first['msg']}") from None
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ForeignFile(f"{path} is not a dataset: {error}") from None
     problem = _problem(header, rows, seconds)
     if problem:

@@ -7,9 +7,6 @@ that generated the space change.
 
 from __future__ import annotations
 
-import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +20,7 @@ from pydantic import Field, ValidationError
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.archive import DAMAGE, write_archive
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.task_conditions import TaskConditions
@@ -189,16 +187,7 @@ def write_grid(grid: Grid, path: Path) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {
         name: getattr(grid, name).astype(dtype) for name, (dtype, _) in _ARRAYS.items()
     }
-    arrays["header"] = np.frombuffer(grid.header.model_dump_json().encode(), dtype=np.uint8)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    with open(partial, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-    os.replace(partial, path)
-
-
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
-           zlib.error)  # fmt: skip
-"""Raised by numpy and zipfile for foreign or damaged files."""
+    write_archive(path, grid.header, arrays)
 
 
 def read_grid(path: Path) -> Grid:
@@ -215,7 +204,7 @@ def read_grid(path: Path) -> Grid:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ForeignFile(f"{path} is not a recorded grid: {where}: {first['msg']}") from None
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ForeignFile(f"{path} is not a recorded grid: {error}") from None
     problem = _problem(header, arrays)
     if problem:

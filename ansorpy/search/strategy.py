@@ -12,7 +12,7 @@ import numpy as np
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, SketchSource
+from ansorpy.search.population import Candidate, Pool, Scored, SketchSource
 
 __all__ = ["Context", "Strategy"]
 
@@ -29,6 +29,11 @@ class Context:
     """Keys of the measured candidates; :meth:`note` adds to them."""
     measured_of: Counter[str] = field(default_factory=Counter)
     """Number of measured candidates of each placed sketch, by its key."""
+
+    def some(self, groups: Iterable[Scored], n: int) -> tuple[Candidate, ...]:
+        """At most *n* random candidates of *groups* that have not been measured."""
+        left = [c for group in groups for c in group.candidates() if c.key not in self.measured]
+        return tuple(left[at] for at in self.rng.permutation(len(left))[:n])
 
     def note(self, candidates: Iterable[Candidate]) -> None:
         """Mark *candidates* as measured."""

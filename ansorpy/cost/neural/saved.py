@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -17,13 +15,9 @@ from ansorpy.cost.neural.losses import Loss
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.measure.archive import DAMAGE, write_archive
 
 __all__ = ["read_network", "write_network"]
-
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
-           zlib.error)  # fmt: skip
-"""Raised by numpy and zipfile for foreign or damaged files."""
-
 
 _WIDEST = 4096
 """The largest number that a setting may have: a file of another must not take all memory."""
@@ -67,10 +61,8 @@ def write_network(model: NetworkModel, path: Path) -> None:
         settings={n: v for n, v in values.items() if not isinstance(v, Fitting)},
         targets=tuple(model.targets),
     )
-    line = np.frombuffer(header.model_dump_json().encode(), dtype=np.uint8)
     try:
-        with open(path, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, header=line, **model.weights())
+        write_archive(path, header, model.weights())
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 
@@ -86,7 +78,7 @@ def read_network(path: Path) -> NetworkModel:
         with np.load(path, allow_pickle=False) as archive:
             header = _Header.model_validate_json(archive["header"].tobytes())
             weights = {name: archive[name] for name in archive.files if name != "header"}
-    except (ValidationError, *_DAMAGE):
+    except (ValidationError, *DAMAGE):
         raise ForeignFile(
             f"{path} is not a network written by ansorpy", hint="write_network writes one"
         ) from None

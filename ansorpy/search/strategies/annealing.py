@@ -61,10 +61,8 @@ class Annealing:
         self._keep(groups)
         drawn = [(g.sketch, sample_valid(g.sketch, n, context.rng)) for g in groups]
         fresh = score_all(context.task, context.model, drawn)
-        everyone = [c for g in fresh for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
         best = top(found, 2 * n, context.measured)
-        return Pool(tuple(best), tuple(everyone[i] for i in order))
+        return Pool(tuple(best), context.some(fresh, 2 * n))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Do nothing: results affect the walk only through the model."""

@@ -45,9 +45,7 @@ class Beam:
             found += [group.scored for group in groups]
             kept = _best_options(context, groups)[: self.width]
         best = top(found, 2 * n, context.measured)
-        everyone = [c for g in found for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
-        return Pool(tuple(best), tuple(everyone[at] for at in order))
+        return Pool(tuple(best), context.some(found, 2 * n))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Do nothing: results affect the search only through the model."""

@@ -56,9 +56,7 @@ class ProTuner:
             self._forest = []
             found = self._explored(context)
             best = top(found, 2 * n, context.measured)
-        everyone = [c for g in found for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
-        return Pool(tuple(best), tuple(everyone[at] for at in order))
+        return Pool(tuple(best), context.some(found, 2 * n))
 
     def _explored(self, context: Context) -> list[Scored]:
         """Follow the paths of one round; the programs found."""

@@ -25,9 +25,7 @@ class Sampling:
         tables = [(sketch, sample_valid(sketch, share, context.rng)) for sketch in drawn]
         groups = score_all(context.task, context.model, tables)
         best = top(groups, 2 * n, context.measured)
-        everyone = [c for g in groups for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
-        return Pool(tuple(best), tuple(everyone[i] for i in order))
+        return Pool(tuple(best), context.some(groups, 2 * n))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Do nothing: each round starts from new samples."""

@@ -62,10 +62,8 @@ class Tuna:
                 for p, e, v in zip(points, noise, values, strict=True)
             ]
             found += groups
-        everyone = [c for g in first for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
         best = top(found, 2 * n, context.measured)
-        return Pool(tuple(best), tuple(everyone[i] for i in order))
+        return Pool(tuple(best), context.some(first, 2 * n))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Do nothing: results affect the search only through the model."""

@@ -129,9 +129,7 @@ class PolicyWalk(ABC):
             for g in started
         ]
         best = varied(kept, 2 * n, self._tried, context.measured, self.doubt)
-        everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
-        return Pool(tuple(best), tuple(everyone[i] for i in order))
+        return Pool(tuple(best), context.some(started, 2 * n))
 
     def _walk(self, walks: Sequence[Walk], context: Context) -> list[Scored]:
         """Take ``steps`` steps and learn from them; return what was visited."""

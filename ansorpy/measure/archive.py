@@ -1,0 +1,33 @@
+"""Files of arrays with a header: numpy's format without pickle, of which nothing is executed."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel
+
+__all__ = ["DAMAGE", "write_archive"]
+
+DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
+          zlib.error)  # fmt: skip
+"""Raised by numpy and zipfile for foreign or damaged files."""
+
+
+def write_archive(path: Path, header: BaseModel, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write *header*, as JSON, and *arrays* atomically: a reader sees the old file or the new one.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    line = np.frombuffer(header.model_dump_json().encode(), dtype=np.uint8)
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    with open(partial, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, header=line, **arrays)
+    os.replace(partial, path)
