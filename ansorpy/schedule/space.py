@@ -145,7 +145,7 @@ class Space:
         """
         done = [np.zeros((0, len(self.columns)), dtype=np.int64)]
         for _ in range(_ATTEMPTS):
-            if not len(choices[0]):
+            if not choices or not len(choices[0]):
                 break
             table, left = self._completed(choices, rng)
             done.append(table)

@@ -43,7 +43,7 @@ class Made:
     Args:
         built: Its code; None if it did not build.
         proof: None if it may take long.
-        checked: The result of running it once; None unless that was correct.
+        checked: The result of running it once; None unless it was proved and correct.
     """
 
     built: Built | None = None
@@ -51,13 +51,13 @@ class Made:
     checked: MeasureResult | None = None
 
 
-def make(task: Task, state: State, making: Making, seed: int, *, supervised: bool) -> Made:
+def make(task: Task, state: State, making: Making, seed: int) -> Made:
     """Make what *making* says of *state*, a program of *task*, with random inputs from *seed*.
 
     It is proved if that is certain to end soon.  isl has no time limit, and takes minutes for some
     differences of sets with quotients (:func:`ansorpy.ir.analysis.isl.decide`): programs that
     compute quotients are left to the prover, which can be stopped, as are those for many sizes.
-    Only where this process is *supervised* is a program run that is not proved.
+    Only a proved program is run here; others are compared with a reference in full, as in searches.
     """
     if making is Making.NOTHING or state.definition.dims:
         return Made()
@@ -70,8 +70,8 @@ def make(task: Task, state: State, making: Making, seed: int, *, supervised: boo
         return Made()  # whoever asks for it again hears why
     programs = [program for program in (lowered.run, lowered.bind) if program is not None]
     proof = None if any(map(_has_quotients, programs)) else proof_of(lowered)
-    is_safe = supervised or (proof is not None and proof.verdict is Verdict.PROVED)
-    if making is Making.CODE or task.at or not is_safe:
+    is_proved = proof is not None and proof.verdict is Verdict.PROVED
+    if making is Making.CODE or task.at or not is_proved:
         return Made(built, proof)
     result = checked(task, state, built, seed)
     return Made(built, proof, result if result.kind is TrialKind.CHECKED else None)

@@ -104,7 +104,7 @@ def _predict(message: Message) -> Message:
     if not states:
         source = SketchSampler(task, preset_for(task.target, request.preset))
         states = list(predicted_best(task, source, options=request.options))
-    made = make(task, states[0], request.making, request.options.seed, supervised=True)
+    made = make(task, states[0], request.making, request.options.seed)
     header, code = (None, ()) if made.built is None else made.built.parts()
     proof = None if made.proof is None else proof_to_fields(made.proof)
     answer = _Answer(programs=len(states), built=header, proof=proof, checked=made.checked)

@@ -59,7 +59,7 @@ def predicted_of_all(
             if not states:
                 source = SketchSampler(task, preset)
                 states += predicted_best(task, source, model=model, options=chosen)
-            yield number, states, make(task, states[0], making, chosen.seed, supervised=False)
+            yield number, states, make(task, states[0], making, chosen.seed)
         return
     with ExitStack() as stack:
         workers = [Worker("ansorpy.tasks.predict_handlers") for _ in range(many)]

@@ -8,6 +8,7 @@ import pytest
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.decisions import Factors, OneOf, moves
 from ansorpy.schedule.space import Constraint, Space, Table
+from ansorpy.schedule.state import State
 from ansorpy.search.population import sample_valid
 from tests.search.tasks import matmul, scale
 
@@ -150,6 +151,13 @@ def test_propagation_of_impossible_choices_leaves_nothing() -> None:
     assert not any(map(len, space.propagate(none)))
     refused = Constraint("never", lambda bounds: 0)
     assert not any(map(len, Space(space.state, (refused,)).propagate(space.domains)))
+
+
+def test_a_space_without_decisions_has_one_row_or_none() -> None:
+    state = State.initial(matmul(6, 7, 5).dag)
+    assert Space(state).propagate(()) == ()
+    assert len(Space(state).complete([], RNG)) == 0
+    assert Space(state).valid(np.zeros((1, 0), dtype=np.int64)).all()
 
 
 def test_possible_is_exact_for_single_rows() -> None:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.programs import Programs
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
@@ -55,6 +57,21 @@ def test_failures_end_no_strategy(name: str) -> None:
         assert picked
         at.note(picked)
         strategy.tell([(c, MeasureResult(TrialKind.CRASH, reason="crash")) for c in picked])
+
+
+class Negative(AnalyticModel):
+    """The analytic model's order, by scores below zero."""
+
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        return -self.seconds(task, view_nest(programs.nest, len(programs)))
+
+
+@EVERY
+def test_scores_of_any_sign_will_do(name: str) -> None:
+    at = context(model=Negative(), source=SketchSampler(matmul(24, 24, 24)))
+    tried = measured(small_strategy(name)(), at, lambda c: abs(c.score), rounds=2)
+    assert len({c.key for c in tried}) == 16
+    assert all(np.isfinite(c.score) for c in tried)
 
 
 @pytest.mark.parametrize("name", ["flextensor", "chameleon", "rl", "harl"])

@@ -48,7 +48,7 @@ def test_the_first_program_is_made_where_it_was_predicted(processes: int) -> Non
         TASKS, options=OPTIONS, processes=processes, making=Making.CHECKED_CODE
     ))  # fmt: skip
     for number, states, made in found:
-        again = make(TASKS[number], states[0], Making.CODE, 0, supervised=False)
+        again = make(TASKS[number], states[0], Making.CODE, 0)
         assert made.built is not None and again.built is not None and again.checked is None
         assert made.built.digest == again.built.digest
         assert made.proof is not None and made.proof.verdict is Verdict.PROVED
@@ -69,15 +69,13 @@ def test_known_programs_are_made_and_not_predicted_again(processes: int) -> None
     assert len(found[0][0]) > 1
 
 
-def test_programs_with_quotients_are_proved_under_supervision() -> None:
+def test_programs_with_quotients_are_left_to_the_prover_and_a_full_comparison() -> None:
     a = placeholder((7,), name="A")
     b = compute((35,), lambda i: a[i // 5] + 1.0, name="B")
     task = Task(ComputeDAG.of([a, b]), TASKS[0].target, 1)
     state = State.initial(task.dag)
-    made = make(task, state, Making.CHECKED_CODE, 0, supervised=False)
+    made = make(task, state, Making.CHECKED_CODE, 0)
     assert made.built is not None and made.proof is None and made.checked is None
-    made = make(task, state, Making.CHECKED_CODE, 0, supervised=True)
-    assert made.proof is None and made.checked is not None
 
 
 def test_a_program_that_kills_a_worker_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

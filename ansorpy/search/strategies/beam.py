@@ -56,7 +56,7 @@ def _best_options(context: Context, groups: Sequence[Explored]) -> list[Prefix]:
     options = {group.option.decided: group.option for group in groups}
     values = _values(context, list(options.values()))
     if values is None:
-        best = {decided: 0.0 for decided in options}
+        best = dict.fromkeys(options, float("-inf"))
         for group in groups:
             best[group.option.decided] = max(best[group.option.decided], group.best)
         values = list(best.values())

@@ -71,7 +71,8 @@ class Heron:
         others = [c for g in groups for c in g.candidates() if c.key not in context.measured]
         if not others:
             return Pool(tuple(best))
-        drawn = roulette(np.array([c.score for c in others]), 2 * n, context.rng)
+        scores = np.array([c.score for c in others])
+        drawn = roulette(scores - scores.min(), 2 * n, context.rng)
         mixed = _mixed(best, [others[at] for at in drawn], self.predicted)
         return Pool(tuple(mixed), tuple(others[at] for at in drawn))
 

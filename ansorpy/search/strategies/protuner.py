@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import log, sqrt
+from math import inf, log, sqrt
+from sys import float_info
 
 from ansorpy.measure.result import MeasureResult
 from ansorpy.search.population import Candidate, Pool, Scored, top
@@ -90,7 +91,8 @@ class _Node:
     prefix: Prefix
     visits: int = 0
     total: float = 0.0
-    best: float = 0.0
+    best: float = -inf
+    worst: float = inf
     children: dict[Path, _Node] = field(default_factory=dict)
     programs: dict[tuple[str, bytes], float] = field(default_factory=dict)
     """The best program of each exploration, and its score."""
@@ -105,6 +107,7 @@ class _Node:
         self.total += float(scored.scores.sum())
         best = int(scored.scores.argmax())
         self.best = max(self.best, float(scored.scores[best]))
+        self.worst = min(self.worst, float(scored.scores.min()))
         self.programs[scored.sketch.key, scored.table[best].tobytes()] = float(scored.scores[best])
 
     def fastest(self, speeds: dict[tuple[str, bytes], float]) -> tuple[float, float]:
@@ -134,9 +137,12 @@ class _Tree:
         return path
 
     def _bound(self, node: _Node, visits: int, exploration: float) -> float:
-        """The upper confidence bound of a node's value, relative to the best of the tree."""
+        """The upper confidence bound of a node's value, between the root's worst and best."""
         value = node.best if self.is_greedy else node.total / node.visits
-        return value / self.root.best + exploration * sqrt(2 * log(visits) / node.visits)
+        spread = max(self.root.best - self.root.worst, float_info.min)
+        return (value - self.root.worst) / spread + exploration * sqrt(
+            2 * log(visits) / node.visits
+        )
 
     def count(self, path: Sequence[_Node], option: Prefix, scored: Scored) -> None:
         """Add the scores of programs that take *option* at the end of *path*."""
