@@ -86,7 +86,7 @@ def work_through(
         left_s = end - monotonic()
         limit_s = search_s(waiting, left_s)
         step = waiting.pop(0)
-        if limit_s + step.beside_s > left_s:
+        if limit_s is None:
             say(f"{step.name}: no time left; run the same command again")
             continue
         outcome = _measured(step, torch, settings, limit_s)
@@ -99,17 +99,20 @@ def work_through(
     return tried
 
 
-def search_s(waiting: Sequence[Step], left_s: float) -> float:
+def search_s(waiting: Sequence[Step], left_s: float) -> float | None:
     """Seconds that the first of *waiting* may search, if all get the same share of their limits.
 
     If there is too little time for all, it gets :data:`_LEAST_S` besides the time of its reference,
-    or its limit if that is less.
+    or its limit if that is less; None if not even that is left.
     """
+    first = waiting[0]
+    first_s = left_s - first.beside_s
+    least_s = min(first.limit_s, _LEAST_S + first.reference_s)
+    if first_s < least_s:
+        return None
     whole = sum(step.limit_s for step in waiting)
     share = (left_s - sum(step.beside_s for step in waiting)) / whole
-    limit_s = waiting[0].limit_s
-    least_s = min(limit_s, _LEAST_S + waiting[0].reference_s)
-    return max(least_s, limit_s * min(1.0, share))
+    return min(first_s, max(least_s, first.limit_s * min(1.0, share)))
 
 
 def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> Outcome:

@@ -151,6 +151,18 @@ def test_steps_share_the_time(
     assert (tried == [step.name for step in chosen]) == (minutes > 5)
 
 
+def test_the_last_step_gets_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, settings = 0.0, Settings(Path("none"), 4)
+    done: list[str] = []
+    monkeypatch.setattr(outcomes, "monotonic", lambda: now)
+    step = replace(counted("a", done), limit_s=90.0)
+    for number in range(200):
+        now = 1e5 + number / 7  # the rest of a moment rounds either way
+        work_through([step], fake_torch(), settings, Run(machine=HERE, trials=4),
+                     tmp_path / "a.json", now + 60 - number / 9)  # fmt: skip
+    assert len(done) == 200
+
+
 def test_no_step_begins_when_the_minutes_are_up(tmp_path: Path) -> None:
     done: list[str] = []
     work([counted("a", done)], tmp_path / "cuda.json", seconds=1.0)
