@@ -40,7 +40,7 @@ def stated_sizes(
     path: Path,
     arguments: HostLookupArguments,
     named: Mapping[str, Set[AnySize]] | None = None,
-) -> dict[str, AnySize]:
+) -> Mapping[str, AnySize]:
     """The sizes in *arguments* of the dimensions that calls of the library *path* state.
 
     Args:

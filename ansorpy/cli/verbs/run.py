@@ -46,7 +46,7 @@ def run(
     if is_library(model):
         sizes, opened = stated_sizes(model, arguments), load(model)
     else:
-        sizes, opened = arguments.get("dims"), _compiled(model, arguments)
+        sizes, opened = arguments.get("dims") or {}, _compiled(model, arguments)
     threads = arguments.get("threads")
     fed = feeds(opened.get_inputs(), inputs or (), sizes)
     names = [output.name for output in opened.get_outputs()]
