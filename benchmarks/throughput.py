@@ -35,7 +35,7 @@ from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table as Rows
 from ansorpy.search.population import sample_valid, score_all
 from ansorpy.target import Target
-from benchmarks.cells import write_into
+from benchmarks.common.pages import write_into
 from benchmarks.ops.families.conv2d import Conv2d
 
 __all__ = ["Phases", "Rounds", "main", "measure_round", "measure_rounds", "measure_sketch"]

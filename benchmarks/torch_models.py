@@ -22,7 +22,7 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import compare
 from ansorpy.evaluation.tables import Table, show
-from benchmarks.command import exit_code, say
+from benchmarks.common.command import exit_code, say
 
 __all__ = ["MODELS", "main", "open_model"]
 

@@ -21,7 +21,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.quantities import seconds_of
 from ansorpy.tasks.record import RecordOptions
-from benchmarks.command import exit_code
+from benchmarks.common.command import exit_code
 from benchmarks.dataset.zoo import exported, held_out, zoo
 
 __all__ = ["main"]

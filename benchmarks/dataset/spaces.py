@@ -21,7 +21,7 @@ from ansorpy.evaluation.ranking import Evaluated, models_table
 from ansorpy.evaluation.tables import show
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.schedule.space import Space
-from benchmarks.command import exit_code
+from benchmarks.common.command import exit_code
 from benchmarks.search.catalogue import FOLDER
 
 __all__ = ["evaluated", "main"]

@@ -19,8 +19,8 @@ from pathlib import Path
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.cells import markdown
-from benchmarks.command import exit_code, say
+from benchmarks.common.cells import markdown
+from benchmarks.common.command import exit_code, say
 from benchmarks.dynamic.libraries import Settings
 from benchmarks.dynamic.measure import PARTS, Bench, Counts
 from benchmarks.dynamic.report import figures_table, sizes_table

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.turns import Timing
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
 from benchmarks.networks.result import Machine
 from benchmarks.ops.result import EngineTime
 

@@ -19,8 +19,9 @@ from tempfile import TemporaryDirectory
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.cells import OURS, markdown, write_into
-from benchmarks.command import exit_code, say
+from benchmarks.common.cells import OURS, markdown
+from benchmarks.common.command import exit_code, say
+from benchmarks.common.pages import write_into
 from benchmarks.networks.measure import Settings, Tuned, measure
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import NetworkResult, kept, path_of, this_machine

@@ -22,11 +22,11 @@ from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.tasks.budget import Effort
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
+from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.networks.result import NetworkResult, this_machine
 from benchmarks.networks.suite import Entry
 from benchmarks.ops.result import EngineTime
-from benchmarks.peak import Peak, measure_peak
 
 __all__ = ["Settings", "Tuned", "measure", "roofline_s"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 
 from ansorpy.evaluation.tables import Table
-from benchmarks.cells import engine_ms, engines_of, milliseconds, two_digits
+from benchmarks.common.cells import engine_ms, engines_of, milliseconds, two_digits
 from benchmarks.light import NAMES
 from benchmarks.networks.result import NetworkResult
 

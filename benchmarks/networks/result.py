@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ansorpy.config import available_cores
 from ansorpy.errors import ForeignFile
 from ansorpy.target import machine_name
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
 from benchmarks.ops.result import EngineTime
 
 __all__ = ["NetworkResult", "kept", "path_of", "this_machine"]

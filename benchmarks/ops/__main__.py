@@ -21,8 +21,8 @@ from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
 from ansorpy.target import machine_name
-from benchmarks.command import exit_code, say
-from benchmarks.document import into
+from benchmarks.common.command import exit_code, say
+from benchmarks.common.pages import into
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
 from benchmarks.ops.measure import Settings, measure

@@ -16,13 +16,13 @@ from ansorpy.evaluation.bench.turns import Policy, Timing, compare
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
+from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.ops.case import Case
 from benchmarks.ops.found import algorithm_found
 from benchmarks.ops.providers import PEERS, PROVIDERS
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.result import EngineTime, Result
-from benchmarks.peak import Peak, measure_peak
 
 __all__ = ["Settings", "contender", "measure"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.errors import ForeignFile, UsageError
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
 
 __all__ = ["EngineTime", "Result", "Run", "merged", "read_run"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ansorpy.config import default_threads
 from ansorpy.evaluation.tables import Table, show
-from benchmarks.cells import write_into
+from benchmarks.common.pages import write_into
 from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 
 __all__ = ["Bench", "main"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import geometric_mean
 
-from benchmarks.cells import OURS, markdown, milliseconds, two_digits
-from benchmarks.command import say
+from benchmarks.common.cells import OURS, markdown, milliseconds, two_digits
+from benchmarks.common.command import say
 from benchmarks.networks import measure as networks
 from benchmarks.networks.result import NetworkResult
 from benchmarks.networks.suite import Entry

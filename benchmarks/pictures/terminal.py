@@ -21,7 +21,7 @@ from ansorpy.api.display.drawing import Drawing
 from ansorpy.api.events import PeerTimed
 from ansorpy.cli.peers import peers_timed
 from ansorpy.search.events import Event
-from benchmarks.command import exit_code, say
+from benchmarks.common.command import exit_code, say
 
 __all__ = ["Picture", "main"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import geometric_mean, median
 
-from benchmarks.cells import markdown
+from benchmarks.common.cells import markdown
 from benchmarks.race.contestant import BEFORE, Contestant
 from benchmarks.race.live import FIVE, Heat, network_limit
 from benchmarks.race.metaschedule import METASCHEDULE, OURS, OURS_S, SUBJECTS

@@ -11,7 +11,7 @@ import numpy as np
 
 from ansorpy.evaluation.tables import Table, show
 from ansorpy.measure.recorded_grid import Grid, read_grid
-from benchmarks.command import exit_code
+from benchmarks.common.command import exit_code
 from benchmarks.search.catalogue import FOLDER, derived_today, recorded
 
 __all__ = ["main"]

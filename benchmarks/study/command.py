@@ -9,7 +9,7 @@ from pathlib import Path
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
-from benchmarks.command import exit_code, say
+from benchmarks.common.command import exit_code, say
 from benchmarks.search.catalogue import FOLDER
 from benchmarks.study.jobs import carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes

@@ -19,7 +19,7 @@ from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.rules.presets import Preset
 from ansorpy.search.events import Event, Progress
 from ansorpy.tasks.objective import TunedNetwork
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
 from benchmarks.networks.suite import Entry
 from benchmarks.ops.measure import Settings, contender
 from benchmarks.ops.reference import Reference

@@ -1,21 +1,12 @@
-"""Common parts of the result tables: engine columns, number formats, their place in a page."""
+"""Common parts of the result tables: engine columns, number formats, Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
-from pathlib import Path
 from typing import Protocol
-
-from ansorpy.config import available_cores
-from ansorpy.evaluation.tables import Table
-from ansorpy.target import machine_name
-from ansorpy.version import __version__
-from benchmarks.document import into
 
 __all__ = [
     "OURS", "Measured", "engine_ms", "engines_of", "markdown", "milliseconds", "two_digits",
-    "write_into",
 ]  # fmt: skip
 
 OURS = "ansorpy"
@@ -64,17 +55,3 @@ def markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a Markdown table."""
     lines = [heading, ["---"] * len(heading), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def write_into(page: Path, name: str, tables: Sequence[Table]) -> None:
-    """Replace what the benchmark *name* wrote into *page* by *tables*, of today and this machine.
-
-    Raises:
-        UsageError: The page has no place for them.
-    """
-    where = f"Measured on {date.today()}, {available_cores()} cores of {machine_name()}"
-    parts = [f"{where}; ansorpy {__version__}."]
-    for table in tables:
-        parts += [f"{table.title}:"] if table.title else []
-        parts.append(markdown(table.heading, table.rows))
-    page.write_text(into(page.read_text(), "\n\n".join(parts), name))

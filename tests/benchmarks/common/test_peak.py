@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks.peak import Peak, measure_peak
+from benchmarks.common.peak import Peak, measure_peak
 
 
 @pytest.mark.parametrize("threads", [1, 2])
