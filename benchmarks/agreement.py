@@ -27,7 +27,6 @@ from ansorpy.runtime.ports import Array
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from benchmarks.light import NAMES, light_model
 from benchmarks.ops.case import Case
 from benchmarks.ops.families.attention import Attention, TransposedBatchMatmul
 from benchmarks.ops.families.capsule import CapsuleConv2d
@@ -42,6 +41,7 @@ from benchmarks.ops.families.matmul import Matmul
 from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
 from benchmarks.ops.families.projection import Projection
 from benchmarks.ops.families.transposed import TransposedConv2d
+from benchmarks.zoo.light import NAMES, light_model
 
 __all__ = ["SMALL", "errors_of", "main", "network_agrees"]
 

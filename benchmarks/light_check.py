@@ -22,7 +22,7 @@ from ansorpy.evaluation.onnx_edit import FinalSoftmax, softmax_inputs_as_outputs
 from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.linker import library_name
-from benchmarks.light import NAMES, light_model
+from benchmarks.zoo.light import NAMES, light_model
 
 __all__ = ["check", "main", "run_from_c"]
 

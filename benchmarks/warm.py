@@ -1,9 +1,9 @@
 """Measure how much another network's records speed up tuning: ``python -m benchmarks.warm``.
 
 Tunes a network, then another one: from scratch, and in several ways from the first one's records.
-Networks are named as in ``benchmarks.light``, with the image size: ``squeezenet@160``.  At the end,
-the best programs of all ways are timed again, alternating.  The table has the sum of all kernels'
-times, weighted by their calls, after various numbers of trials per task.
+Networks are named as in ``benchmarks.zoo.light``, with the image size: ``squeezenet@160``.  At the
+end, the best programs of all ways are timed again, alternating.  The table has the sum of all
+kernels' times, weighted by their calls, after various numbers of trials per task.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
-from benchmarks.light import light_model
+from benchmarks.zoo.light import light_model
 
 __all__ = ["WAYS", "Way", "main", "network", "totals"]
 

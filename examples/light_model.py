@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks.light import NAMES, light_model
+from benchmarks.zoo.light import NAMES, light_model
 
 
 def main() -> None:

@@ -11,13 +11,13 @@ from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
-from benchmarks.exported.catalogue import by_name
-from benchmarks.exported.stored import restored, stored_names
-from benchmarks.light import NAMES
-from benchmarks.nets import WRITTEN
-from benchmarks.networks.suite import Entry
 from benchmarks.ops.suite import cases
 from benchmarks.search.catalogue import PLANS
+from benchmarks.zoo import WRITTEN
+from benchmarks.zoo.exported.catalogue import by_name
+from benchmarks.zoo.exported.stored import restored, stored_names
+from benchmarks.zoo.light import NAMES
+from benchmarks.zoo.suite import Entry
 
 __all__ = ["EVALUATED", "entries", "exported", "held_out", "zoo"]
 

@@ -25,7 +25,7 @@ from benchmarks.common.pages import write_into
 from benchmarks.networks.measure import Settings, Tuned, measure
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import NetworkResult, kept, path_of, this_machine
-from benchmarks.networks.suite import ALL, Entry
+from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main", "parser"]
 

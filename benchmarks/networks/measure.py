@@ -25,8 +25,8 @@ from ansorpy.tasks.budget import Effort
 from benchmarks.common.cells import OURS
 from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.networks.result import NetworkResult, this_machine
-from benchmarks.networks.suite import Entry
 from benchmarks.ops.result import EngineTime
+from benchmarks.zoo.suite import Entry
 
 __all__ = ["Settings", "Tuned", "measure", "roofline_s"]
 

@@ -7,8 +7,8 @@ from statistics import geometric_mean
 
 from ansorpy.evaluation.tables import Table
 from benchmarks.common.cells import engine_ms, engines_of, milliseconds, two_digits
-from benchmarks.light import NAMES
 from benchmarks.networks.result import NetworkResult
+from benchmarks.zoo.light import NAMES
 
 __all__ = ["means_table", "networks_table"]
 

@@ -12,9 +12,9 @@ from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.rules.presets import ANSOR_CPU, CPU, CUDA, Preset
 from ansorpy.target import Target
-from benchmarks.light import NAMES
 from benchmarks.prove.judged import Judged, mutants
 from benchmarks.prove.suites import Proved, of_networks, of_operators, proved
+from benchmarks.zoo.light import NAMES
 
 _SPACES: dict[str, tuple[str, Preset]] = {
     "cpu": ("host", CPU), "ansor": ("host", ANSOR_CPU), "gpu": ("sm_90a", CUDA),

@@ -16,9 +16,9 @@ from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.records.database import Database
 from ansorpy.rules.presets import Preset
 from ansorpy.target import Target
-from benchmarks.light import light_model
 from benchmarks.ops.suite import cases
 from benchmarks.prove.programs import drawn
+from benchmarks.zoo.light import light_model
 
 __all__ = ["Proved", "of_networks", "of_operators", "proved"]
 

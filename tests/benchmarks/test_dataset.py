@@ -18,8 +18,8 @@ from ansorpy.measure.program_dataset import read_dataset
 from benchmarks.dataset import __main__ as command
 from benchmarks.dataset import zoo
 from benchmarks.dataset.spaces import evaluated
-from benchmarks.networks.suite import ALL, Entry
 from benchmarks.search.catalogue import plan_named
+from benchmarks.zoo.suite import ALL, Entry
 from tests.datasets import formula_machines
 from tests.search.grids import grid_of
 from tests.search.tasks import dense_relu, matmul

@@ -11,7 +11,7 @@ import numpy as np
 from ansorpy.codegen.c.generator import style_of
 from ansorpy.codegen.c.loader import flags_of
 from ansorpy.target import Target
-from benchmarks.light import NAMES, light_model
+from benchmarks.zoo.light import NAMES, light_model
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.exports.called import (
     SANITIZED,

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import onnx
 
-from benchmarks.nets.builder import Builder
+from benchmarks.zoo.builder import Builder
 
 __all__ = ["lstm_tagger"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from benchmarks.nets.builder import Builder
-from benchmarks.nets.transformer import attend, merge_heads, rms_norm, split_heads
+from benchmarks.zoo.builder import Builder
+from benchmarks.zoo.transformer import attend, merge_heads, rms_norm, split_heads
 
 __all__ = ["decoder_step"]
 

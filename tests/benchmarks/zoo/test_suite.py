@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.errors import UsageError
 from benchmarks.networks.__main__ import main
-from benchmarks.networks.suite import ALL, Entry, with_batch
+from benchmarks.zoo.suite import ALL, Entry, with_batch
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.nets import Net
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.exported [NAME ...]``: export the networks and store their graphs.
+"""``python -m benchmarks.zoo.exported [NAME ...]``: export the networks and store their graphs.
 
 It needs torch, torchvision, timm, transformers, onnxscript, scikit-learn and skl2onnx, which
 nothing else does.
@@ -19,9 +19,9 @@ import onnx
 import torch
 from torch import nn
 
-from benchmarks.exported.catalogue import NETWORKS, Network
-from benchmarks.exported.modules import classical, detection, others, segmentation, text
-from benchmarks.exported.stored import store
+from benchmarks.zoo.exported.catalogue import NETWORKS, Network
+from benchmarks.zoo.exported.modules import classical, detection, others, segmentation, text
+from benchmarks.zoo.exported.stored import store
 
 __all__: list[str] = []
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from benchmarks.nets.builder import Builder
-from benchmarks.nets.transformer import layer_norm, self_attention, shape_of
+from benchmarks.zoo.builder import Builder
+from benchmarks.zoo.transformer import layer_norm, self_attention, shape_of
 
 __all__ = ["RecogniserSize", "recogniser"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from benchmarks.nets.builder import Builder
+from benchmarks.zoo.builder import Builder
 
 __all__ = ["resnet3d_18"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from benchmarks.nets.builder import Builder
-from benchmarks.nets.transformer import attend, gelu_tanh, layer_norm, shape_of
+from benchmarks.zoo.builder import Builder
+from benchmarks.zoo.transformer import attend, gelu_tanh, layer_norm, shape_of
 
 __all__ = ["DecoderSize", "decoder"]
 

@@ -7,7 +7,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from benchmarks.nets.builder import Builder
+from benchmarks.zoo.builder import Builder
 
 __all__ = [
     "attend", "gelu", "gelu_tanh", "layer_norm", "merge_heads", "rms_norm", "self_attention",

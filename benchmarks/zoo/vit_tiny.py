@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from benchmarks.nets.builder import Builder
-from benchmarks.nets.transformer import gelu, layer_norm, self_attention
+from benchmarks.zoo.builder import Builder
+from benchmarks.zoo.transformer import gelu, layer_norm, self_attention
 
 __all__ = ["vit_tiny"]
 

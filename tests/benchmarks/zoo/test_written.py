@@ -14,7 +14,7 @@ from ansorpy.evaluation.inputs import input_specs, random_feeds
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from benchmarks.dynamic.suite import FULL, TINY
-from benchmarks.nets import ANY_SIZE, WRITTEN
+from benchmarks.zoo import ANY_SIZE, WRITTEN
 
 # The others hold 100 MB of weights and more; `python -m benchmarks.networks` checks them all.
 SMALL = ("dcgan", "decoder_step", "lstm_tagger", "mobilenet_v2", "vit_tiny")

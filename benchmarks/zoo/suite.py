@@ -11,9 +11,9 @@ import onnx
 from onnx import numpy_helper
 
 from ansorpy.errors import UsageError
-from benchmarks.light import NAMES, light_model
-from benchmarks.nets import WRITTEN
-from benchmarks.nets.files import saved_once
+from benchmarks.zoo import WRITTEN
+from benchmarks.zoo.files import saved_once
+from benchmarks.zoo.light import NAMES, light_model
 
 __all__ = ["ALL", "Entry", "with_batch"]
 

@@ -6,7 +6,7 @@ from math import sqrt
 
 import onnx
 
-from benchmarks.nets.builder import Builder
+from benchmarks.zoo.builder import Builder
 
 __all__ = ["dcgan"]
 

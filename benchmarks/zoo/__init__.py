@@ -1,4 +1,8 @@
-"""Networks that the benchmark writes as ONNX, with seeded random weights, one per file."""
+"""The networks that are measured, all with seeded random weights.
+
+Each of the modules beside this one writes a network as ONNX; ``light`` has those of the onnx
+package, ``exported`` those that exporters wrote.  ``suite`` finds them by name.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,15 @@ from collections.abc import Callable, Mapping
 
 import onnx
 
-from benchmarks.nets.bert import bert, bert_base
-from benchmarks.nets.dcgan import dcgan
-from benchmarks.nets.decoder import decoder
-from benchmarks.nets.decoder_step import decoder_step
-from benchmarks.nets.lstm_tagger import lstm_tagger
-from benchmarks.nets.mobilenet_v2 import mobilenet_v2
-from benchmarks.nets.recogniser import recogniser
-from benchmarks.nets.resnet3d_18 import resnet3d_18
-from benchmarks.nets.vit_tiny import vit_tiny
+from benchmarks.zoo.bert import bert, bert_base
+from benchmarks.zoo.dcgan import dcgan
+from benchmarks.zoo.decoder import decoder
+from benchmarks.zoo.decoder_step import decoder_step
+from benchmarks.zoo.lstm_tagger import lstm_tagger
+from benchmarks.zoo.mobilenet_v2 import mobilenet_v2
+from benchmarks.zoo.recogniser import recogniser
+from benchmarks.zoo.resnet3d_18 import resnet3d_18
+from benchmarks.zoo.vit_tiny import vit_tiny
 
 __all__ = ["ANY_SIZE", "WRITTEN"]
 
