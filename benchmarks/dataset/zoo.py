@@ -12,7 +12,7 @@ from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from benchmarks.ops.suite import cases
-from benchmarks.search.catalogue import PLANS
+from benchmarks.spaces.catalogue import PLANS
 from benchmarks.zoo import WRITTEN
 from benchmarks.zoo.exported.catalogue import by_name
 from benchmarks.zoo.exported.stored import restored, stored_names

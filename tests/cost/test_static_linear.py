@@ -17,7 +17,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.recorded_grid import read_grid
 from ansorpy.search.recorded_grid import GridSource
 from ansorpy.target import Target
-from benchmarks.search.catalogue import FOLDER
+from benchmarks.spaces.catalogue import FOLDER
 from tests.cost.populations import SHAPE, population
 from tests.cost.tasks import matmul_task
 

@@ -22,7 +22,7 @@ from benchmarks.ops.suite import RESNET_CONV, case_named
 
 __all__ = ["FOLDER", "PLANS", "Plan", "derived_today", "plan_named", "recorded"]
 
-FOLDER = Path(__file__).parent / "spaces"
+FOLDER = Path(__file__).parent / "recorded"
 
 
 @dataclass(frozen=True)

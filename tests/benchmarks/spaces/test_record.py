@@ -8,8 +8,8 @@ import pytest
 
 from ansorpy.measure.recorded_grid import PENDING, read_grid
 from benchmarks.ops.families.matmul import Matmul
-from benchmarks.search import record
-from benchmarks.search.catalogue import Plan
+from benchmarks.spaces import record
+from benchmarks.spaces.catalogue import Plan
 
 
 def test_a_space_is_recorded_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

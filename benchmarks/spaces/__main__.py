@@ -1,4 +1,4 @@
-"""``python -m benchmarks.search``: list the recorded spaces, on which ``benchmarks.race`` runs."""
+"""``python -m benchmarks.spaces``: list the recorded spaces, on which ``benchmarks.race`` runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from ansorpy.evaluation.tables import Table, show
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from benchmarks.common.command import exit_code
-from benchmarks.search.catalogue import FOLDER, derived_today, recorded
+from benchmarks.spaces.catalogue import FOLDER, derived_today, recorded
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print one row per space."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
+    p = argparse.ArgumentParser(prog="python -m benchmarks.spaces", description=__doc__)
     p.add_argument("spaces", nargs="*", metavar="NAME", help="default: all")
     p.add_argument("--folder", type=Path, default=FOLDER, help="folder of recorded spaces")
     options = p.parse_args(arguments)

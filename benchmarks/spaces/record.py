@@ -1,6 +1,6 @@
-"""``python -m benchmarks.search.record NAME...``: measure every point of recorded spaces.
+"""``python -m benchmarks.spaces.record NAME...``: measure every point of recorded spaces.
 
-Progress is saved in ``build/search/NAME.npz`` after each batch, so a run that was stopped can be
+Progress is saved in ``build/spaces/NAME.npz`` after each batch, so a run that was stopped can be
 resumed; ``--seconds`` limits its time.  With ``--build``, programs are only compiled for a later
 run that times them; this needs no quiet machine.  A complete space is moved to the folder where the
 benchmark looks for it.  Points are measured in random order, each batch between two runs of one
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.errors import AnsorpyError, VerificationFailed
+from ansorpy.errors import VerificationFailed
 from ansorpy.ir.text.serialize import dag_to_dict
 from ansorpy.measure.recorded_grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -36,13 +36,14 @@ from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.search.population import score
 from ansorpy.search.recorded_grid import GridSource
 from ansorpy.target import Target, machine_name
-from benchmarks.search.catalogue import PLANS, Plan, plan_named
-from benchmarks.search.cut import cut_down
-from benchmarks.search.prebuilt import Prebuilt
+from benchmarks.common.command import exit_code
+from benchmarks.spaces.catalogue import PLANS, Plan, plan_named
+from benchmarks.spaces.cut import cut_down
+from benchmarks.spaces.prebuilt import Prebuilt
 
 __all__ = ["main"]
 
-WORK = Path("build/search")
+WORK = Path("build/spaces")
 BATCH = 15
 ROUNDS = 10
 DISTURBED = 1.15
@@ -59,20 +60,17 @@ _POLICY = TimingPolicy(sample_s=0.002, slow_factor=10.0)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if a space is not complete yet."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.search.record", description=__doc__,
+    p = argparse.ArgumentParser(prog="python -m benchmarks.spaces.record", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     p.add_argument("names", nargs="+", choices=[plan.name for plan in PLANS])
     p.add_argument("--build", action="store_true", help="only compile, for a later run to time")
     p.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     options = p.parse_args(arguments)
     deadline = time.monotonic() + options.seconds
-    try:
-        work = _build if options.build else _record
-        complete = [work(plan_named(name), deadline) for name in options.names]
-    except AnsorpyError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return int(not all(complete))
+    work = _build if options.build else _record
+    return exit_code(
+        lambda: int(not all([work(plan_named(name), deadline) for name in options.names]))
+    )
 
 
 def _record(plan: Plan, deadline: float) -> bool:
@@ -142,7 +140,7 @@ def begin(plan: Plan) -> Grid:
         preset=sketch.preset.name, cut=dict(found.kept),
         sizes={d.name: len(d.domain.rows) for d in sketch.space.decisions},
         refused=found.refused, kinds=("pending", *_KINDS), machine=machine_name(),
-        command=f"python -m benchmarks.search.record {plan.name}",
+        command=f"python -m benchmarks.spaces.record {plan.name}",
         date=datetime.now(UTC).date().isoformat(),
     )  # fmt: skip
     return Grid(
@@ -252,10 +250,10 @@ class _Recording:
         return Space(self.sketch.state).resolve(self.grid.rows[number])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 def _all_rounds(seconds: Sequence[float]) -> list[float]:
     """*seconds* of each round; those for which no time was left count as the median of the rest."""
     return [*seconds, *[float(np.median(seconds))] * (ROUNDS - len(seconds))]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

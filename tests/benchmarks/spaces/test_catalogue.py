@@ -10,7 +10,7 @@ import pytest
 
 from ansorpy.measure.recorded_grid import RETIMED, read_grid
 from ansorpy.search.recorded_grid import GridSource
-from benchmarks.search.catalogue import FOLDER, PLANS, derived_today, plan_named
+from benchmarks.spaces.catalogue import FOLDER, PLANS, derived_today, plan_named
 from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.dataset.spaces MODEL ...``: how well models rank the recorded spaces.
+"""``python -m benchmarks.spaces.rank MODEL ...``: how well models rank the recorded spaces.
 
 A model is a name, such as analytic, or a file of ``ansorpy dataset train``.  It sees no program of
 the spaces before; run this before a file is put among the models that ship.
@@ -22,7 +22,7 @@ from ansorpy.evaluation.tables import show
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.schedule.space import Space
 from benchmarks.common.command import exit_code
-from benchmarks.search.catalogue import FOLDER
+from benchmarks.spaces.catalogue import FOLDER
 
 __all__ = ["evaluated", "main"]
 
@@ -32,7 +32,7 @@ POINTS = 600
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.dataset.spaces", description=__doc__,
+    p = argparse.ArgumentParser(prog="python -m benchmarks.spaces.rank", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     p.add_argument("models", nargs="+", help="names of cost models, or files")
     return exit_code(partial(_show, p.parse_args(arguments).models))

@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
-from benchmarks.search.cut import cut_down
+from benchmarks.spaces.cut import cut_down
 from tests.search.tasks import dense_relu, matmul
 
 
