@@ -15,8 +15,8 @@ from ansorpy.ir.prove import Proof, Verdict, prove
 from ansorpy.rules.presets import Preset
 from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.target import Target
-from benchmarks.prove.mutants import mutant
-from benchmarks.prove.programs import drawn, small_definitions
+from tests.campaigns.proofs.mutants import mutant
+from tests.campaigns.proofs.programs import drawn, small_definitions
 
 __all__ = ["Judged", "judged", "mutants"]
 

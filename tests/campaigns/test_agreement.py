@@ -6,7 +6,8 @@ import pytest
 
 from ansorpy.evaluation.verify import DEFAULT_TOLERANCE
 from ansorpy.target import Target
-from benchmarks.agreement import SMALL, errors_of, main
+from benchmarks.ops.suite import SMALL
+from tests.campaigns.agreement import errors_of, main
 from tests.codegen.c.compiled import needs_cc, needs_openmp
 
 pytestmark = needs_cc

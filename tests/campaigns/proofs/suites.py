@@ -17,8 +17,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.rules.presets import Preset
 from ansorpy.target import Target
 from benchmarks.ops.suite import cases
-from benchmarks.prove.programs import drawn
 from benchmarks.zoo.light import light_model
+from tests.campaigns.proofs.programs import drawn
 
 __all__ = ["Proved", "of_networks", "of_operators", "proved"]
 

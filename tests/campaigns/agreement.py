@@ -1,10 +1,10 @@
-"""``python -m benchmarks.agreement``: compare the results of another backend with those of LLVM.
+"""``python -m tests.campaigns.agreement``: compare another backend's results with those of LLVM.
 
 Both backends build small cases of every family of the operator suite, each with random schedules,
 and then the ``light`` networks without tuning.  The largest difference of each, relative to the
 largest output, must stay within the tolerance of ``ansorpy verify``.
 
-    python -m benchmarks.agreement --target c:cores=2 GMM SOFTMAX squeezenet
+    python -m tests.campaigns.agreement --target c:cores=2 GMM SOFTMAX squeezenet
 """
 
 from __future__ import annotations
@@ -28,43 +28,10 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
-from benchmarks.ops.families.attention import Attention, TransposedBatchMatmul
-from benchmarks.ops.families.capsule import CapsuleConv2d
-from benchmarks.ops.families.conv1d import Conv1d
-from benchmarks.ops.families.conv2d import Conv2d
-from benchmarks.ops.families.conv3d import Conv3d
-from benchmarks.ops.families.conv_layer import ConvLayer
-from benchmarks.ops.families.depthwise import DepthwiseConv2d
-from benchmarks.ops.families.elementwise import Gelu, Softmax
-from benchmarks.ops.families.grouped import GroupedConv2d
-from benchmarks.ops.families.matmul import Matmul
-from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
-from benchmarks.ops.families.projection import Projection
-from benchmarks.ops.families.transposed import TransposedConv2d
+from benchmarks.ops.suite import SMALL
 from benchmarks.zoo.light import NAMES, light_model
 
-__all__ = ["SMALL", "errors_of", "main", "network_agrees"]
-
-SMALL: tuple[Case, ...] = (
-    Conv1d("C1D", (23,), 5, 9, 3, 2, 1),
-    Conv2d("C2D", (9, 9), 7, 11, 3, 1, 1),
-    Conv3d("C3D", (4, 7, 7), 3, 5, 3, 1, 1),
-    GroupedConv2d("GRP", (8, 8), 8, 12, 3, 2, 1, parts=4),
-    Conv2d("DIL", (11, 11), 3, 8, 3, 1, 2, dilation=2),
-    DepthwiseConv2d("DEP", (9, 9), 13, 13, 3, 2, 1),
-    TransposedConv2d("T2D", (5, 5), 6, 7, 4, 2, 1),
-    CapsuleConv2d("CAP", (4, 4), 3, 5, 3, 1, 1),
-    ConvLayer("ConvLayer", (9, 9), 5, 8, 3, 1, 1),
-    Matmul("GMM", 17, 23, 31, 2),
-    TransposedBatchMatmul("TBG", 13, 3, 8),
-    MatrixNorm("NRM", 19, 27),
-    Projection("PROJ", 7, 24, 33),
-    Attention("ATT", 12, 2, 8),
-    Softmax("SOFTMAX", (3, 5, 17)),
-    LayerNorm("LN", 11, 37),
-    Gelu("GELU", (9, 21)),
-)
-"""The families of :mod:`benchmarks.ops.suite`, with extents that few tiles divide."""
+__all__ = ["errors_of", "main", "network_agrees"]
 
 
 def errors_of(case: Case, target: Target, *, schedules: int, seed: int) -> Iterator[float]:

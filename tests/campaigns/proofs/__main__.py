@@ -1,4 +1,4 @@
-"""``python -m benchmarks.prove``: prove whole suites, or test the proofs on mutants of programs."""
+"""``python -m tests.campaigns.proofs``: prove whole suites, or mutants of programs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.rules.presets import ANSOR_CPU, CPU, CUDA, Preset
 from ansorpy.target import Target
-from benchmarks.prove.judged import Judged, mutants
-from benchmarks.prove.suites import Proved, of_networks, of_operators, proved
 from benchmarks.zoo.light import NAMES
+from tests.campaigns.proofs.judged import Judged, mutants
+from tests.campaigns.proofs.suites import Proved, of_networks, of_operators, proved
 
 _SPACES: dict[str, tuple[str, Preset]] = {
     "cpu": ("host", CPU), "ansor": ("host", ANSOR_CPU), "gpu": ("sm_90a", CUDA),
@@ -85,7 +85,7 @@ def _row(found: Judged) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="benchmarks.prove", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.proofs", description=__doc__)
     parser.add_argument("--ops", action="store_true", help="prove the operator suite")
     parser.add_argument("--nets", action="store_true", help="prove the light networks")
     parser.add_argument("--spaces", default=",".join(_SPACES), help="of cpu, ansor and gpu")

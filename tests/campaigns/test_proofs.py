@@ -6,7 +6,7 @@ import pytest
 
 from ansorpy.rules.presets import ANSOR_CPU, CPU, CUDA, Preset
 from ansorpy.target import Target
-from benchmarks.prove.suites import of_networks, of_operators, proved
+from tests.campaigns.proofs.suites import of_networks, of_operators, proved
 
 SPACES = {
     "cpu": (Target.host(), CPU), "ansor": (Target.host(), ANSOR_CPU),
