@@ -1,4 +1,4 @@
-"""Draw what a terminal shows while a network is tuned: python -m benchmarks.pictures.terminal.
+"""Draws what a terminal shows while a network is tuned: ``python docs/_site/terminal.py net.onnx``.
 
 The network is compiled with the default budget, or that of --time-limit; the picture is what is
 shown when *--at* of the budget is spent.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -21,9 +20,8 @@ from ansorpy.api.display.drawing import Drawing
 from ansorpy.api.events import PeerTimed
 from ansorpy.cli.peers import peers_timed
 from ansorpy.search.events import Event
-from benchmarks.common.command import exit_code, say
 
-__all__ = ["Picture", "main"]
+PICTURE = Path(__file__).parent.parent / "pictures" / "terminal.svg"
 
 
 class Picture:
@@ -53,18 +51,18 @@ class Picture:
         return console.export_svg(title="ansorpy")
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Tune the network and write the picture; 1 if the budget was spent before it was due."""
-    parser = argparse.ArgumentParser(prog="benchmarks.pictures.terminal", description=__doc__)
+def main() -> None:
+    """Tune the network and write the picture; exit with 1 if the budget was spent before."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
-    parser.add_argument("--output", "-o", type=Path, default=Path("docs/pictures/terminal.svg"))
+    parser.add_argument("--output", "-o", type=Path, default=PICTURE)
     parser.add_argument("--time-limit", default="5m")
     parser.add_argument("--against", nargs="*", default=[])
     parser.add_argument("--db", default=None)
     parser.add_argument("--at", type=float, default=0.6)
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--rows", type=int, default=14)
-    asked = parser.parse_args(given)
+    asked = parser.parse_args()
     against = f" --against {' '.join(asked.against)}" if asked.against else ""
     command = f"ansorpy compile {asked.model.name} --time-limit {asked.time_limit}{against}"
     picture = Picture(command, asked.width, asked.rows, asked.at)
@@ -73,13 +71,13 @@ def main(given: Sequence[str] | None = None) -> int:
         picture(peer)
     ap.compile(asked.model, time_limit=asked.time_limit, db=asked.db, progress=picture)
     if not picture.svg:
-        say("the budget was spent before every task had a program: give more with --time-limit")
-        return 1
+        sys.exit(
+            "the budget was spent before every task had a program: give more with --time-limit"
+        )
     asked.output.parent.mkdir(parents=True, exist_ok=True)
     asked.output.write_text(picture.svg)
     print(asked.output)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code(main))
+    main()
