@@ -37,6 +37,7 @@ from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
+from benchmarks.common.pages import write_into
 from benchmarks.zoo.light import light_model
 
 __all__ = ["WAYS", "Way", "main", "network", "totals"]
@@ -196,7 +197,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         (name, *(f"{mean * 1e6:.1f}" for mean in np.mean(values, axis=0)))
         for name, values in sums.items()
     ]
-    show(Table("", heading, tuple(rows), frozenset(heading[1:])))
+    table = Table("", heading, tuple(rows), frozenset(heading[1:]))
+    show(table)
+    if options.into is not None:
+        write_into(options.into, "benchmarks.warm", [table])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -211,6 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--records", type=Path, help="keep the first network's records here")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--into", type=Path, metavar="FILE", help="replace the table in a document")
     return parser
 
 

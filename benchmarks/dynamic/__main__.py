@@ -21,6 +21,7 @@ from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
 from benchmarks.common.cells import markdown
 from benchmarks.common.command import exit_code, say
+from benchmarks.common.pages import write_into
 from benchmarks.dynamic.libraries import Settings
 from benchmarks.dynamic.measure import PARTS, Bench, Counts
 from benchmarks.dynamic.report import figures_table, sizes_table
@@ -72,7 +73,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
-    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
+    p.add_argument("--markdown", action="store_true", help="print the table for a document")
+    p.add_argument("--into", type=Path, metavar="FILE", help="replace the table in a document")
     p.add_argument("--seed", type=int, default=0)
     return p
 
@@ -93,6 +95,8 @@ def _main(options: argparse.Namespace) -> int:
             networks = [result.to_dict() for result in results]
             options.json.write_text(json.dumps({"networks": networks}, indent=2) + "\n")
     table = figures_table(results)
+    if options.into is not None:
+        write_into(options.into, "benchmarks.dynamic", [table])
     print(markdown(table.heading, table.rows)) if options.markdown else show(table)
     return int(any(found.failures for found in results))
 

@@ -1,4 +1,4 @@
-"""Time programs while a second tuner runs: ``python -m benchmarks.beside``.
+"""Time programs while a second tuner runs: ``python -m benchmarks.two_tuners``.
 
 Six programs of one matrix product are timed repeatedly: alone, while another process tunes on the
 same cores, and while another process tunes with its locks in another folder, so that neither waits
@@ -33,6 +33,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
+from benchmarks.common.pages import write_into
 
 __all__ = ["WAYS", "disturbance", "main"]
 
@@ -66,7 +67,7 @@ def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list
 def tuner(database: Path, size: int, threads: int, locks: Path | None) -> Iterator[None]:
     """Run a tuner in another process, with its locks in the usual folder or in *locks*."""
     environment = os.environ | ({} if locks is None else {"TMPDIR": str(locks)})
-    command = [sys.executable, "-m", "benchmarks.beside", "--tune", str(database)]
+    command = [sys.executable, "-m", "benchmarks.two_tuners", "--tune", str(database)]
     process = subprocess.Popen(
         [*command, "--size", str(size), "--threads", str(threads)], env=environment,
         stdout=subprocess.DEVNULL,
@@ -127,11 +128,12 @@ def tune_for_ever(database: Path, size: int, threads: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.beside", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.two_tuners", description=__doc__)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=20, help="rounds of each way in a turn")
+    parser.add_argument("--into", type=Path, metavar="FILE", help="replace the table in a document")
     parser.add_argument("--tune", type=Path, metavar="DB", help="run as the other tuner")
     options = parser.parse_args(arguments)
     if options.tune is not None:
@@ -145,7 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         single = sum(map(len, times))
         rows.append((way, f"{single:,}", f"{off:.1%}", f"{worst:.2f}", f"{median:.1%}"))
     heading = ("", "single times", "off by over 5 %", "worst, times", "medians off by up to")
-    show(Table("", heading, tuple(rows), frozenset(heading[1:])))
+    table = Table("", heading, tuple(rows), frozenset(heading[1:]))
+    show(table)
+    if options.into is not None:
+        write_into(options.into, "benchmarks.two_tuners", [table])
 
 
 if __name__ == "__main__":
