@@ -19,7 +19,6 @@ from pathlib import Path
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.common.cells import markdown
 from benchmarks.common.command import exit_code, say
 from benchmarks.common.pages import write_into
 from benchmarks.dynamic.libraries import Settings
@@ -73,7 +72,6 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
-    p.add_argument("--markdown", action="store_true", help="print the table for a document")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the table in a document")
     p.add_argument("--seed", type=int, default=0)
     return p
@@ -97,7 +95,7 @@ def _main(options: argparse.Namespace) -> int:
     table = figures_table(results)
     if options.into is not None:
         write_into(options.into, "benchmarks.dynamic", [table])
-    print(markdown(table.heading, table.rows)) if options.markdown else show(table)
+    show(table)
     return int(any(found.failures for found in results))
 
 

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.common.cells import OURS, markdown
+from benchmarks.common.cells import OURS
 from benchmarks.common.command import exit_code, say
 from benchmarks.common.pages import write_into
 from benchmarks.networks.measure import Settings, Tuned, measure
@@ -68,7 +68,6 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
-    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     p.add_argument("--list", action="store_true", help="print the names and exit")
     p.add_argument("--seed", type=int, default=0)
@@ -101,7 +100,7 @@ def _main(options: argparse.Namespace) -> int:
     if options.into is not None:
         write_into(options.into, "benchmarks.networks", tables)
     for table in tables:
-        print(markdown(table.heading, table.rows)) if options.markdown else show(table)
+        show(table)
         print()
     return int(any(r.failures for r in results))
 

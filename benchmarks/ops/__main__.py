@@ -89,7 +89,6 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--earlier", type=Path, metavar="FILE", help="compare our times with FILE's")
     p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's tables")
-    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     p.add_argument("--target", metavar="NAME", help="only compile each case, for that machine")
     return p
@@ -173,9 +172,6 @@ def _write(run: Run, path: Path | None) -> None:
 def _print(run: Run, options: argparse.Namespace) -> None:
     if options.into is not None:
         options.into.write_text(into(options.into.read_text(), document(run), "benchmarks.ops"))
-    if options.markdown:
-        print(document(run))
-    if options.into is not None or options.markdown:
         return
     tables = (calls_table(run.calls), cases_table(run.results), groups_table(run.results),
               providers_table(run.results))  # fmt: skip
