@@ -14,11 +14,11 @@ from benchmarks.cuda.smoke import stage
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all, check_one
 from benchmarks.cuda.stored import stored_run
-from tests.benchmarks.simulated_smoke import checked
+from tests.benchmarks.cuda.simulated_smoke import checked
 
 pytestmark = pytest.mark.usefixtures("small_population")
 
-SIMULATED = "tests.benchmarks.simulated_smoke"
+SIMULATED = "tests.benchmarks.cuda.simulated_smoke"
 LACKING = {
     name for name in CHECKS if name.startswith(("code.wgmma", "code.boxes", "code.clusters"))
 } | {

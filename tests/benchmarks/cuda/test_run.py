@@ -210,7 +210,7 @@ def test_steps_have_names_of_their_own() -> None:
 
 
 def test_missing_packages_are_named_together() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     wanted = [re.split("[<>=]", text)[0] for text in project["project"]["dependencies"]]
     assert set(wanted) == set(DISTRIBUTIONS)
     lacking = [name for name in missing(("numpy", "no-such-package", "nor-this")) if "-" in name]

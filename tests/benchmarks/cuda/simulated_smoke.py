@@ -34,7 +34,7 @@ def simulated() -> SmokeGpu:
 
     return SmokeGpu(
         device, GPU, built, planted, worker="tests.measure.gpu.simulated",
-        launcher="tests.benchmarks.simulated_launches",
+        launcher="tests.benchmarks.cuda.simulated_launches",
     )  # fmt: skip
 
 
