@@ -20,6 +20,7 @@ from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
 from benchmarks.common.command import exit_code, say
+from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
 from benchmarks.dynamic.libraries import Settings
 from benchmarks.dynamic.measure import PARTS, Bench, Counts
@@ -27,7 +28,7 @@ from benchmarks.dynamic.report import figures_table, sizes_table
 from benchmarks.dynamic.result import DynamicResult, read, versions
 from benchmarks.dynamic.suite import FULL, TINY, DynamicModel
 from benchmarks.networks.measure import Tuned
-from benchmarks.networks.result import path_of, this_machine
+from benchmarks.networks.result import path_of
 
 __all__ = ["main", "parser"]
 

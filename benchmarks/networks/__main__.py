@@ -21,10 +21,11 @@ from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
 from benchmarks.common.cells import OURS
 from benchmarks.common.command import exit_code, say
+from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
 from benchmarks.networks.measure import Settings, Tuned, measure
 from benchmarks.networks.report import means_table, networks_table
-from benchmarks.networks.result import NetworkResult, kept, path_of, this_machine
+from benchmarks.networks.result import NetworkResult, kept, path_of
 from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main", "parser"]

@@ -23,9 +23,9 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.tasks.budget import Effort
 from benchmarks.common.cells import OURS
+from benchmarks.common.compared import engine_times, this_machine
 from benchmarks.common.peak import Peak, measure_peak
-from benchmarks.networks.result import NetworkResult, this_machine
-from benchmarks.ops.result import EngineTime
+from benchmarks.networks.result import NetworkResult
 from benchmarks.zoo.suite import Entry
 
 __all__ = ["Settings", "Tuned", "measure", "roofline_s"]
@@ -94,12 +94,6 @@ def measure(
     timings = compare(contenders, left_out=left_out, is_disturbed=is_disturbed)
     kernels_s = None if project is None else _kernels_s(project, settings)
     peak = before.or_better(measure_peak(threads, size))
-    engines = {
-        name: EngineTime(
-            median_ms=t.median_ms, min_ms=t.min_ms, runs=t.runs, version=t.version
-        )
-        for name, t in timings.items()
-    }  # fmt: skip
     return NetworkResult(
         network=entry.name,
         batch=entry.batch,
@@ -107,7 +101,7 @@ def measure(
         effort=effort,
         seed=settings.seed,
         machine=this_machine(),
-        engines=engines,
+        engines=engine_times(timings),
         failures=failures,
         error=error,
         roofline_ms=0.0 if project is None else roofline_s(project, peak) * 1e3,

@@ -10,7 +10,6 @@ kept in --db, so a run that was stopped can be resumed; --json keeps results of 
 from __future__ import annotations
 
 import argparse
-import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,8 +19,8 @@ from tempfile import TemporaryDirectory
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
-from ansorpy.target import machine_name
 from benchmarks.common.command import exit_code, say
+from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import into
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
@@ -120,11 +119,8 @@ def _measured(options: argparse.Namespace) -> Run:
             _database(options, stack), options.trials, options.effort, options.seed,
             options.against,
         )  # fmt: skip
-        machine: dict[str, str | int] = {
-            "cpu": machine_name(), "cores": available_cores(), "system": platform.system(),
-        }  # fmt: skip
         run = Run(
-            machine=machine, trials=options.trials, effort=options.effort, seed=options.seed,
+            machine=this_machine(), trials=options.trials, effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
         )  # fmt: skip
         _write(run, options.json)  # refuse a file of another kind now, not after an hour

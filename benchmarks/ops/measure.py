@@ -12,17 +12,18 @@ from typing import Any
 import ansorpy as ap
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender
-from ansorpy.evaluation.bench.turns import Policy, Timing, compare
+from ansorpy.evaluation.bench.turns import Policy, compare
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
 from benchmarks.common.cells import OURS
+from benchmarks.common.compared import EngineTime, engine_times
 from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.ops.case import Case
 from benchmarks.ops.found import algorithm_found
 from benchmarks.ops.providers import PEERS, PROVIDERS
 from benchmarks.ops.reference import Reference
-from benchmarks.ops.result import EngineTime, Result
+from benchmarks.ops.result import Result
 
 __all__ = ["Settings", "contender", "measure"]
 
@@ -72,10 +73,9 @@ def measure(
             is_disturbed=CoreProbe(threads).is_disturbed,
         )
         peak = before.or_better(measure_peak(threads, case.bytes))
-    engines = {name: _engine_time(t) for name, t in timings.items()}
     return result_of(
-        case, threads, peak, engines, failures=failures, tuning_s=tuning_s, program=program,
-        algorithm=algorithm,
+        case, threads, peak, engine_times(timings), failures=failures, tuning_s=tuning_s,
+        program=program, algorithm=algorithm,
     )  # fmt: skip
 
 
@@ -108,15 +108,6 @@ def _tuned(case: Case, threads: int, settings: Settings) -> Kernel:
         threads=threads,
         db=settings.db,
         seed=settings.seed,
-    )
-
-
-def _engine_time(timing: Timing) -> EngineTime:
-    return EngineTime(
-        median_ms=timing.median_ms,
-        min_ms=timing.min_ms,
-        runs=timing.runs,
-        version=timing.version,
     )
 
 
