@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from ansorpy.errors import UsageError
-from benchmarks.networks.__main__ import main
+from benchmarks.zoo.__main__ import main
 from benchmarks.zoo.suite import ALL, Entry, with_batch
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.nets import Net
@@ -57,8 +57,10 @@ def test_a_batch_that_cannot_be_is_refused() -> None:
         with_batch(fixed, 4)
 
 
-def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--list"]) == 0
-    assert capsys.readouterr().out.split() == list(ALL)
-    assert main(["nothing", "--effort", "none"]) == 2
+def test_the_command_writes_a_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.onnx"
+    assert main(["dcgan.b2", str(path)]) == 0
+    [image] = onnx.load(path).graph.input
+    assert image.type.tensor_type.shape.dim[0].dim_value == 2
+    assert main(["nothing", str(path)]) == 2
     assert "choose from" in capsys.readouterr().err
