@@ -13,14 +13,19 @@ import ansorpy as ap
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Policy, compare
+from ansorpy.ir.task import Task
+from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.probe.disturbance import CoreProbe
+from ansorpy.measure.records.database import Database
+from ansorpy.rules.algorithms.base import definitions
+from ansorpy.rules.presets import preset_for
 from ansorpy.runtime.kernel import Kernel
+from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
 from benchmarks.common.cells import OURS
 from benchmarks.common.compared import EngineTime, engine_times
 from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.ops.case import Case
-from benchmarks.ops.found import algorithm_found
 from benchmarks.ops.providers import PEERS, PROVIDERS
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.result import Result
@@ -51,7 +56,7 @@ def measure(
     start, program, algorithm = monotonic(), "", ""
     try:
         program = _tuned(case, threads, settings).program
-        algorithm = algorithm_found(case, threads, settings.db)
+        algorithm = _algorithm(case, threads, settings.db)
     except AnsorpyError as error:
         failures[OURS] = error.message
     tuning_s = monotonic() - start
@@ -109,6 +114,20 @@ def _tuned(case: Case, threads: int, settings: Settings) -> Kernel:
         db=settings.db,
         seed=settings.seed,
     )
+
+
+def _algorithm(case: Case, threads: int, db: Path) -> str:
+    """``"direct"``, ``"winograd(4x4)"``, ...; empty if nothing is recorded."""
+    task = Task(case.dag, Target.host(), threads)
+    with Database(db) as database:
+        best = database.best(task.key)
+        used = database.checked(task.key) if best is None else [best]
+        if not used:
+            return ""
+        found = structural_hash(database.definitions.get(used[0].definition))
+    known = definitions(task.dag, preset_for(task.target).algorithms, task.target, task.precision)
+    names = {structural_hash(definition.dag): definition.name for definition in known}
+    return names.get(found, "another")
 
 
 def contender(
