@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,6 +34,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
+from benchmarks.common.command import exit_code
 from benchmarks.common.pages import write_into
 
 __all__ = ["WAYS", "disturbance", "main"]
@@ -126,8 +128,8 @@ def tune_for_ever(database: Path, size: int, threads: int) -> None:
         ap.tune(product(size + 8 * step), trials=64, threads=threads, db=database)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the comparison and print its table."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.two_tuners", description=__doc__)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
@@ -138,7 +140,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.tune is not None:
         tune_for_ever(options.tune, options.size, options.threads)
-        return
+        return 0
+    return exit_code(partial(_run, options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the comparison and print its table."""
     found = compared(options.size, options.threads, options.turns, options.rounds)
     alone = found[WAYS[0]]
     rows = []
@@ -151,7 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(table)
     if options.into is not None:
         write_into(options.into, "benchmarks.two_tuners", [table])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

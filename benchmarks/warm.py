@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,6 +39,7 @@ from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
+from benchmarks.common.command import exit_code
 from benchmarks.common.pages import write_into
 from benchmarks.zoo.light import light_model
 
@@ -172,9 +175,13 @@ def timed_again(outcomes: Sequence[Sequence[Outcome]]) -> list[list[float]]:
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    return exit_code(partial(_run, _parser().parse_args(arguments)))
+
+
+def _run(options: argparse.Namespace) -> int:
     """Run the comparison and print its table."""
-    options = _parser().parse_args(arguments)
     first, second = (network(n, options.threads, 0) for n in (options.first, options.second))
     known = {task.key for task in first}
     second = {task: weight for task, weight in second.items() if task.key not in known}
@@ -201,6 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(table)
     if options.into is not None:
         write_into(options.into, "benchmarks.warm", [table])
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -220,4 +228,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
