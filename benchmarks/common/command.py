@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ansorpy.errors import AnsorpyError
 
-__all__ = ["exit_code", "say", "write_whole"]
+__all__ = ["exit_code", "records", "say", "write_whole"]
 
 
 def say(line: str) -> None:
@@ -25,6 +27,19 @@ def exit_code(work: Callable[[], int]) -> int:
         if error.hint:
             say(f"hint: {error.hint}")
         return error.exit_code
+
+
+def records(asked: Path | None, name: str, effort: str, stack: ExitStack) -> Path:
+    """The database *asked* for, by default ``build/NAME.db``; its folder exists.
+
+    With effort "none", the default is a new file without trials, which is gone when *stack* closes.
+    """
+    if asked is None and effort == "none":
+        folder = stack.enter_context(TemporaryDirectory(prefix=f"{name}-"))
+        return Path(folder, f"{name}.db")
+    path = asked or Path("build", f"{name}.db")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def write_whole(file: Path, text: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from pathlib import Path
+from typing import Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 from ansorpy.config import available_cores
+from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.target import machine_name
 from benchmarks.common.cells import OURS
@@ -21,6 +23,18 @@ class Stored(BaseModel):
     """A part of a result, stored as JSON; a file with other fields is refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def read(cls, path: Path, benchmark: str) -> Self:
+        """Read the result that *benchmark* stored in *path*.
+
+        Raises:
+            ForeignFile: *path* is not one.
+        """
+        try:
+            return cls.model_validate_json(path.read_text())
+        except (OSError, ValueError) as error:  # a ValidationError is a ValueError
+            raise ForeignFile(f"{path} has no result of benchmarks.{benchmark}: {error}") from None
 
 
 class EngineTime(Stored):

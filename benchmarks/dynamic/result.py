@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
-from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.turns import Timing
 from benchmarks.common.cells import OURS
 from benchmarks.common.compared import Compared, Machine, Stored, engine_times
 
-__all__ = ["DynamicResult", "FirstCall", "Library", "Positions", "SizeTimes", "read", "versions"]
+__all__ = ["DynamicResult", "FirstCall", "Library", "Positions", "SizeTimes", "versions"]
 
 ONNXRUNTIME = "onnxruntime"
 
@@ -124,18 +121,6 @@ class DynamicResult(Stored):
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON-serializable values, with :attr:`figures`."""
         return {**self.model_dump(), "figures": self.figures}
-
-
-def read(path: Path) -> DynamicResult:
-    """Read a stored result.
-
-    Raises:
-        ForeignFile: *path* is not one.
-    """
-    try:
-        return DynamicResult.model_validate_json(path.read_text())
-    except (OSError, ValueError, ValidationError) as error:
-        raise ForeignFile(f"{path} has no result of benchmarks.dynamic: {error}") from None
 
 
 def versions() -> dict[str, str]:

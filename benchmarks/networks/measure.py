@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +29,7 @@ from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.networks.result import NetworkResult
 from benchmarks.zoo.suite import Entry
 
-__all__ = ["Settings", "Tuned", "measure", "roofline_s"]
+__all__ = ["Settings", "Tuned", "measure", "roofline_s", "tuning_options"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Tuned:
     trials_per_task: int | None = None
     time_limit_s: float | None = None
 
+    @staticmethod
+    def asked(options: argparse.Namespace) -> Tuned:
+        """What the options of :func:`tuning_options` say."""
+        limit = None if options.minutes is None else 60 * options.minutes
+        return Tuned(options.effort, options.trials_per_task, limit)
+
     @property
     def text(self) -> str:
         """Description for tables and file names."""
@@ -46,6 +53,13 @@ class Tuned:
         if self.trials_per_task is not None:
             said.append(f"{self.trials_per_task} trials a task")
         return ", ".join(said) or self.effort
+
+
+def tuning_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how long a network is tuned."""
+    parser.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
+    parser.add_argument("--trials-per-task", type=int)
+    parser.add_argument("--minutes", type=float, help="to tune a network, instead of --effort")
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from ansorpy.errors import ForeignFile
 from benchmarks.common.compared import Compared, Machine
 
 __all__ = ["NetworkResult", "kept", "path_of"]
@@ -68,9 +65,6 @@ def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResul
     """
     if not path.exists():
         return None
-    try:
-        found = NetworkResult.model_validate_json(path.read_text())
-    except (OSError, ValueError, ValidationError) as error:
-        raise ForeignFile(f"{path} has no result of benchmarks.networks: {error}") from None
+    found = NetworkResult.read(path, "networks")
     whole = set(engines) <= set(found.engines)
     return found if whole and found.machine == machine else None

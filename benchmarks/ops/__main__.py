@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
-from benchmarks.common.command import exit_code, say
+from benchmarks.common.command import exit_code, records, say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import into
 from benchmarks.ops.case import Case
@@ -115,10 +114,10 @@ def _main(options: argparse.Namespace) -> int:
 def _measured(options: argparse.Namespace) -> Run:
     """Measure the requested cases, writing the file after each one."""
     with ExitStack() as stack:
-        settings = Settings(
-            _database(options, stack), options.trials, options.effort, options.seed,
-            options.against,
-        )  # fmt: skip
+        db = records(options.db, "ops", options.effort, stack)
+        if options.fresh:
+            db.unlink(missing_ok=True)
+        settings = Settings(db, options.trials, options.effort, options.seed, options.against)
         run = Run(
             machine=this_machine(), trials=options.trials, effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
@@ -141,17 +140,6 @@ def _asked(options: argparse.Namespace) -> list[tuple[Case, int]]:
         raise UsageError("--below needs the results so far", hint="name them with --json FILE")
     ratios = {r.key: r.ratio or 0.0 for r in read_run(options.json).results}
     return [(c, n) for c, n in asked if ratios.get((c.name, n), 0.0) < options.below]
-
-
-def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
-    """Path of the records; with effort "none", the default is a new file without results."""
-    if options.db is None and options.effort == "none":
-        return Path(stack.enter_context(TemporaryDirectory(prefix="ops-")), "ops.db")
-    path: Path = options.db or Path("build/ops.db")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if options.fresh:
-        path.unlink(missing_ok=True)
-    return path
 
 
 def _calls(counts: Sequence[int], settings: Settings) -> tuple[Result, ...]:
