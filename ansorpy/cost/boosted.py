@@ -59,9 +59,6 @@ class BoostedOptions:
     including those of earlier runs, as if the run had never stopped ..."""
     refit_least: float = 0.02
     """... and this share of all programs, including recalled ones, which make training slower."""
-    base_programs: int = 400
-    """Number of programs of its own tasks after which the model's new trees weigh as much as the
-    initial ones (which may come from the same records of other tasks)."""
     seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
@@ -88,7 +85,7 @@ class BoostedOptions:
 
 
 class WeightedTrees(NamedTuple):
-    """Trees in LightGBM's text format, and the weight of their sum."""
+    """Trees in LightGBM's text format, and the weight of their sum (``BoostedOptions.trust``)."""
 
     weight: float
     text: str
@@ -113,8 +110,9 @@ class BoostedTrees(SampleLearner):
     A program's score is the analytic throughput times one factor per statement, the exponential
     of the trees' output scaled by ``trust``.  The trees are trained to order each task's programs
     (:func:`~ansorpy.cost.ranking.pack_ranking`), and retrained from scratch on all records.
-    Trees of an earlier model (*base*) are combined with those trained here; their weight falls as
-    more programs are learned here (``base_programs``).
+    Trees of an earlier model (*base*) stay as they are: those trained here learn what the earlier
+    ones leave to be ordered.  On recorded spaces this needs fewer trials than a weighted mean of
+    both, with any weights that were tried (docs/results/search.md).
     Paper: OSDI'20 §5.2.  Differs: starts from the analytic model, so the first rounds are not
     random.  Uses a ranking loss; the paper fits throughput by squared error, which ordered fewer
     held-out programs correctly (docs/results/search.md).
@@ -160,8 +158,8 @@ class BoostedTrees(SampleLearner):
         return score
 
     def _factor(self, total: Floats) -> Floats:
-        """The factor by which the trees' sum scales the analytic throughput."""
-        factor: Floats = np.exp(total * (self.options.trust / PRIOR_WEIGHT))
+        """The factor by which the trees' weighted sum scales the analytic throughput."""
+        factor: Floats = np.exp(total / PRIOR_WEIGHT)
         return factor
 
     def _corrections(self, nests: Sequence[Sequence[LeafView]]) -> list[Floats]:
@@ -198,23 +196,18 @@ class BoostedTrees(SampleLearner):
         import lightgbm
 
         training = self.data.training()
-        share = np.diff(np.append(training.starts, len(training.program)))[training.program]
-        rows = lightgbm.Dataset(
-            training.features,
-            init_score=PRIOR_WEIGHT * training.prior[training.program] / share,
-            label=np.zeros(len(training.program)),
-            free_raw_data=True,
-        )
         parameters = self.options.parameters(len(training.program))
         parameters["objective"] = pack_ranking(training, self.options.seed)
+        share = np.diff(np.append(training.starts, len(training.program)))[training.program]
+        start = PRIOR_WEIGHT * training.prior[training.program] / share
+        if self._base:
+            earlier = _Blend(self._base).predict(training.features, parameters["num_threads"])
+            start += earlier / self.options.trust
+        rows = lightgbm.Dataset(
+            training.features, init_score=start, label=np.zeros(len(start)), free_raw_data=True
+        )
         grown = lightgbm.train(parameters, rows, num_boost_round=self.options.trees)
-        self._booster = self._blended(grown)
-
-    def _blended(self, grown: Booster) -> _Blend:
-        """The newly trained trees *grown*, combined with the initial ones."""
-        known = self.options.base_programs if self._base else 0
-        doubt = known / (known + self.own_programs) if known else 0.0
-        return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
+        self._booster = _Blend((*self._base, (self.options.trust, grown)))
 
     def trees(self) -> tuple[WeightedTrees, ...]:
         """All trees, the initial ones first; measured programs are not included."""

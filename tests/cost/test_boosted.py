@@ -80,31 +80,22 @@ def test_a_few_programs_of_noise_do_not_turn_the_order_around(rng: np.random.Gen
     assert not np.array_equal(score, prior)
 
 
-def test_recalled_programs_do_not_speak_against_the_trees_it_began_with() -> None:
-    task, other = matmul_task(*SHAPE), matmul_task(32, 64, 64)
-    programs, columns = population(400, 3)
-    recalled = BoostedTrees().samples(other, programs, true_seconds(columns)[::-1].copy())
-    model = BoostedTrees(base=trained().trees())
-    model.recall({other.key: recalled})
-    model.refit()
-    [(weight, _), (grown, _)] = model.trees()
-    assert (weight, grown) == (1.0, 0.0)
-    programs, columns = population(100, 4)
-    model.learn(task, programs, true_seconds(columns))
-    model.refit()
-    assert [trees.weight for trees in model.trees()] == [0.8, pytest.approx(0.2)]
-
-
-def test_own_programs_of_earlier_runs_count_once_the_task_is_learnt() -> None:
-    task = matmul_task(*SHAPE)
-    programs, columns = population(300, 3)
-    earlier = BoostedTrees().samples(task, programs, true_seconds(columns))
-    model = BoostedTrees(base=trained().trees())
-    model.recall({task.key: earlier})
-    programs, columns = population(100, 4)
-    model.learn(task, programs, true_seconds(columns))
-    model.refit()
-    assert [trees.weight for trees in model.trees()] == [0.5, 0.5]
+def test_new_trees_learn_what_the_earlier_ones_leave() -> None:
+    task, base = matmul_task(*SHAPE), trained()
+    programs, columns = population(64, 4)
+    agreeing, against = BoostedTrees(base=base.trees()), BoostedTrees(base=base.trees())
+    agreeing.learn(task, programs, true_seconds(columns))
+    against.learn(task, programs, 1 / true_seconds(columns))
+    tests, columns = population(100, 9)
+    before = np.log(base.predict(task, tests))
+    changes = []
+    for model in (agreeing, against):
+        model.refit()
+        [first, _] = model.trees()
+        assert (first,) == base.trees()
+        changes.append(np.std(np.log(model.predict(task, tests)) - before))
+    assert changes[0] < 0.7 * changes[1]
+    assert rank_correlation(against.predict(task, tests), true_seconds(columns)) > 0
 
 
 def test_trees_that_are_none_are_refused() -> None:
