@@ -27,6 +27,8 @@ __all__ = [
     "Rebuilding",
     "Scored",
     "SketchSource",
+    "best_groups",
+    "by_sketch",
     "merged",
     "roulette",
     "sample_valid",
@@ -82,14 +84,14 @@ class Rebuilding(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One row picked for measuring.
+    """One row picked for measuring; all have the same score if no model was asked.
 
     ``deviation`` is the standard deviation of its score, if the model knows it.
     """
 
     sketch: PlacedSketch
     row: Table
-    score: float
+    score: float = 1.0
     deviation: float | None = None
 
     @property
@@ -215,6 +217,22 @@ def top(
     return sorted(shortlist.values(), key=lambda c: -c.score)[:n]
 
 
+def best_groups(groups: Iterable[Scored], n: int) -> list[Scored]:
+    """The *n* groups with the best rows, best first."""
+    return sorted((g for g in groups if len(g)), key=lambda g: -float(g.scores.max()))[:n]
+
+
+def by_sketch(candidates: Sequence[Candidate]) -> list[tuple[PlacedSketch, Table, list[int]]]:
+    """The placed sketches of *candidates*, each with their rows and their numbers."""
+    groups: dict[str, list[int]] = {}
+    for number, candidate in enumerate(candidates):
+        groups.setdefault(candidate.sketch.key, []).append(number)
+    return [
+        (candidates[numbers[0]].sketch, np.array([candidates[n].row for n in numbers]), numbers)
+        for numbers in groups.values()
+    ]
+
+
 def merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
     """The *n* best distinct rows of *sketch*, best first."""
     same = [g for g in groups if g.sketch.key == sketch.key]
@@ -245,16 +263,13 @@ def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate
     rescored: list[Candidate] = []
     if fastest is not None:
         rescored = score(task, model, fastest.sketch, fastest.row[None]).candidates()
-    groups: dict[str, list[Candidate]] = {}
-    for candidate in (*pool.best, *pool.random, *rescored):
-        groups.setdefault(candidate.sketch.key, []).append(candidate)
+    everyone = [*pool.best, *pool.random, *rescored]
     known: dict[tuple[str, bytes], float] = {}
-    for group in groups.values():
-        programs = Programs(group[0].sketch.space, np.array([c.row for c in group]))
-        found = model.deviations(task, programs)
+    for sketch, table, numbers in by_sketch(everyone):
+        found = model.deviations(task, Programs(sketch.space, table))
         if found is None:
             return pool
-        known |= zip((c.key for c in group), found.tolist(), strict=True)
+        known |= zip((everyone[n].key for n in numbers), found.tolist(), strict=True)
 
     def judged(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
         return tuple(replace(c, deviation=known[c.key]) for c in candidates)

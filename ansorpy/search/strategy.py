@@ -12,7 +12,10 @@ import numpy as np
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, Scored, SketchSource
+from ansorpy.rules.placed_sketch import PlacedSketch
+from ansorpy.schedule.space import Table
+from ansorpy.search.population import Candidate, Pool, Scored, SketchSource, sample_valid, top
+from ansorpy.search.selector import different
 
 __all__ = ["Context", "Strategy"]
 
@@ -30,10 +33,30 @@ class Context:
     measured_of: Counter[str] = field(default_factory=Counter)
     """Number of measured candidates of each placed sketch, by its key."""
 
+    def samples(self, sketches: int, rows: int) -> list[tuple[PlacedSketch, Table]]:
+        """Random valid programs of *sketches* new placed sketches, about *rows* in all."""
+        drawn = self.source.draw(sketches, self.rng)
+        each = -(-rows // len(drawn))
+        return [(sketch, sample_valid(sketch, each, self.rng)) for sketch in drawn]
+
+    def shuffled(self, tables: Iterable[tuple[PlacedSketch, Table]]) -> list[Candidate]:
+        """The new programs of *tables* in random order, without asking the model."""
+        made = [Candidate(sketch, row) for sketch, table in tables for row in table]
+        order = self.rng.permutation(len(made))
+        return different(self.new(made[at] for at in order))
+
+    def new(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those of *candidates* that have not been measured."""
+        return [c for c in candidates if c.key not in self.measured]
+
     def some(self, groups: Iterable[Scored], n: int) -> tuple[Candidate, ...]:
         """At most *n* random candidates of *groups* that have not been measured."""
-        left = [c for group in groups for c in group.candidates() if c.key not in self.measured]
+        left = self.new(c for group in groups for c in group.candidates())
         return tuple(left[at] for at in self.rng.permutation(len(left))[:n])
+
+    def pool(self, found: Iterable[Scored], sampled: Iterable[Scored], n: int) -> Pool:
+        """The pool of the best new candidates *found*, and of random ones of those *sampled*."""
+        return Pool(tuple(top(found, 2 * n, self.measured)), self.some(sampled, 2 * n))
 
     def note(self, candidates: Iterable[Candidate]) -> None:
         """Mark *candidates* as measured."""
@@ -54,4 +77,8 @@ class Strategy(Protocol):
         """
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Receive results of candidates from this strategy or from the transfer source."""
+        """Receive results of candidates from this strategy or from the transfer source.
+
+        Strategies that derive from this class may leave it out: results reach the model anyway.
+        """
+        return

@@ -10,7 +10,8 @@ import numpy as np
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
-from ansorpy.search.population import Candidate, Pool, sample_valid, score_all, top
+from ansorpy.search.population import Candidate, Pool, by_sketch, score_all, top
+from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
 from ansorpy.search.walks.actions import Actions, directions, standing
 from ansorpy.search.walks.q_learning import QLearner, QOptions, Transition
@@ -80,20 +81,18 @@ class FlexTensor:
             self._learn(context)
             ready = self._trials >= self.warm_up and self._memory
             stepped = self._stepped(context, n) if ready else []
-        offered = {c.key: c for c in (*stepped, *sampled[: max(2 * n - len(stepped), 0)])}
-        return Pool(tuple(offered.values()), tuple(sampled))
+        offered = different([*stepped, *sampled[: max(2 * n - len(stepped), 0)]])
+        return Pool(tuple(offered), tuple(sampled))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         self._told += [(c, r.median_s if r.ok else float("inf")) for c, r in found]
 
     def _sampled(self, context: Context) -> list[Candidate]:
         """Random programs that have not been measured, those with the highest scores first."""
-        drawn = context.source.draw(self.sketches, context.rng)
-        share = -(-self.sampled // len(drawn))
-        tables = [(sketch, sample_valid(sketch, share, context.rng)) for sketch in drawn]
-        groups = score_all(context.task, context.model, tables)
-        found = {c.key: c for g in groups for c in g.candidates() if c.key not in context.measured}
-        return sorted(found.values(), key=lambda c: -c.score)
+        drawn = context.samples(self.sketches, self.sampled)
+        groups = score_all(context.task, context.model, drawn)
+        found = different(context.new(c for group in groups for c in group.candidates()))
+        return sorted(found, key=lambda c: -c.score)
 
     def _stepped(self, context: Context, n: int) -> list[Candidate]:
         """Steps from measured programs, highest score first."""
@@ -105,11 +104,7 @@ class FlexTensor:
                 if child.key not in context.measured and child.key not in found:
                     found[child.key] = child
                     self._steps.setdefault(child.key, step)
-        sketches = {c.sketch.key: c.sketch for c in found.values()}
-        tables = [
-            (sketch, np.array([c.row for c in found.values() if c.sketch.key == key]))
-            for key, sketch in sketches.items()
-        ]
+        tables = [(sketch, table) for sketch, table, _ in by_sketch(list(found.values()))]
         return top(score_all(context.task, context.model, tables), len(found))
 
     def _start(self, rng: np.random.Generator) -> Candidate:

@@ -15,11 +15,13 @@ from ansorpy.search.population import (
     Candidate,
     Pool,
     Scored,
+    best_groups,
     roulette,
     sample_valid,
     score_all,
     top,
 )
+from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
 
 __all__ = ["Heron", "important", "offspring"]
@@ -58,6 +60,7 @@ class Heron:
     important: float = 0.5
     predicted: float = 0.6
     _kept: list[tuple[PlacedSketch, Table]] = field(default_factory=list, repr=False)
+    """The populations of the most promising placed sketches."""
     _measured: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
@@ -66,9 +69,10 @@ class Heron:
         for _ in range(self.generations):
             groups = self._next(groups, context)
             found += groups
-        self._keep(groups)
+        kept = best_groups(groups, max(self.sketches - self.renewed, 1))
+        self._kept = [(group.sketch, group.table) for group in kept]
         best = top(found, 2 * n, context.measured)
-        others = [c for g in groups for c in g.candidates() if c.key not in context.measured]
+        others = context.new(c for group in groups for c in group.candidates())
         if not others:
             return Pool(tuple(best))
         scores = np.array([c.score for c in others])
@@ -121,12 +125,6 @@ class Heron:
             for group, new in zip(groups, children, strict=True)
         ]
 
-    def _keep(self, groups: Sequence[Scored]) -> None:
-        """Keep all populations but those of the least promising placed sketches."""
-        ranked = sorted(groups, key=lambda g: -float(g.scores.max()))
-        kept = ranked[: max(self.sketches - self.renewed, 1)]
-        self._kept = [(group.sketch, group.table) for group in kept]
-
 
 def important(group: Scored, share: float) -> list[int]:
     """The numbers of the *share* of the decisions that explain most of the scores' variance."""
@@ -177,5 +175,4 @@ def _mixed(best: Sequence[Candidate], drawn: Sequence[Candidate], share: float) 
     """Both in turn, so that of any beginning *share* is the best; none twice."""
     order = [((at + 1) / share, c) for at, c in enumerate(best)]
     order += [((at + 1) / (1 - share), c) for at, c in enumerate(drawn)]
-    ranked = [c for _, c in sorted(order, key=lambda pair: pair[0])]
-    return list({c.key: c for c in ranked}.values())
+    return different(c for _, c in sorted(order, key=lambda pair: pair[0]))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ansorpy.cost.frozen import Frozen
-from ansorpy.measure.result import MeasureResult
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategy import Context, Strategy
@@ -15,7 +13,7 @@ __all__ = ["OneShot"]
 
 
 @dataclass
-class OneShot:
+class OneShot(Strategy):
     """Searches once with a model that is not trained any more, and offers its best candidates.
 
     The task ends when these are measured.  All learning happens before: give a trained model
@@ -39,7 +37,4 @@ class OneShot:
             # The search trains the model that the context has.
             context.model = Frozen(context.model)
             self._found = self.search.ask(context, self.measured).best[: self.measured]
-        return Pool(tuple(c for c in self._found if c.key not in context.measured))
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Do nothing: nothing is decided after the first measurement."""
+        return Pool(tuple(context.new(self._found)))
