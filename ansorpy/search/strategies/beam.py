@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from ansorpy.cost.protocol import Valuing
 from ansorpy.search.population import Pool, Scored
-from ansorpy.search.prefix import Prefix, begin
-from ansorpy.search.rollouts import Explored, explored
+from ansorpy.search.prefix import Explored, Prefix, begin, explored
 from ansorpy.search.strategy import Context, Strategy
 
 __all__ = ["Beam", "value_greedy"]

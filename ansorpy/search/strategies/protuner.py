@@ -9,8 +9,7 @@ from sys import float_info
 
 from ansorpy.measure.result import MeasureResult
 from ansorpy.search.population import Candidate, Pool, Scored, top
-from ansorpy.search.prefix import Decided, Prefix, begin
-from ansorpy.search.rollouts import explored
+from ansorpy.search.prefix import Decided, Prefix, begin, explored
 from ansorpy.search.strategy import Context
 
 __all__ = ["ProTuner"]

@@ -35,9 +35,9 @@ class Walk:
     sketch: PlacedSketch
     actions: Actions
     policy: Ppo
-    starts: Scored
-    numbers: Table
-    scores: Floats
+    starts: Scored = field(init=False)
+    numbers: Table = field(init=False)
+    scores: Floats = field(init=False)
 
     def begin(self, starts: Scored) -> None:
         """Put a chain on each of *starts*."""
@@ -162,8 +162,7 @@ class PolicyWalk(ABC):
             if not heads:
                 return None
             policy = Ppo(len(space.columns), heads, choices, self.policy)
-            numbers = space.encode(starts.table)
-            self._walks[sketch.key] = Walk(sketch, actions, policy, starts, numbers, starts.scores)
+            self._walks[sketch.key] = Walk(sketch, actions, policy)
         walk = self._walks[sketch.key]
         walk.begin(starts)
         return walk
