@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ansorpy.cost.analytic.hardware import HardwareModel, hardware_of
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import StaticModel
 from ansorpy.ir.task import Task
 
 __all__ = ["PRIOR_VERSION", "AnalyticModel"]
@@ -18,7 +19,7 @@ version of this model.  ``tests/cost/test_versions.py`` fails otherwise."""
 
 
 @dataclass(frozen=True)
-class AnalyticModel:
+class AnalyticModel(StaticModel):
     """Predicts time by formulas on the loops and the machine; learns nothing from measurements.
 
     Args:
@@ -35,9 +36,3 @@ class AnalyticModel:
         """Score of each program: programs per second."""
         score: Floats = 1.0 / self.seconds(task, view_nest(programs.nest, len(programs)))
         return score
-
-    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
-        """Nothing: this model has no parameters."""
-
-    def refit(self) -> None:
-        """Nothing: this model has no parameters."""

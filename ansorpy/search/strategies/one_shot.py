@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ansorpy.cost.frozen import Frozen
+from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import CostModel, StaticModel, predictions
+from ansorpy.ir.task import Task
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategy import Context, Strategy
 
-__all__ = ["OneShot"]
+__all__ = ["Frozen", "OneShot"]
+
+
+@dataclass(frozen=True)
+class Frozen(StaticModel):
+    """Scores as ``model`` does, and passes no measurement on to it."""
+
+    model: CostModel
+
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        return self.model.predict(task, programs)
+
+    def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
+        return predictions(self.model, task, tables)
 
 
 @dataclass
