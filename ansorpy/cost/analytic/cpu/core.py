@@ -11,7 +11,7 @@ from ansorpy.cost.analytic.cpu.tile import Tile
 from ansorpy.cost.counts import OpCounts
 from ansorpy.cost.nest_view import Floats, LeafView
 
-__all__ = ["CoreCycles", "StepCycles", "core_cycles"]
+__all__ = ["CoreCycles", "StepCycles", "core_cycles", "step_cycles"]
 
 _DIVIDE_OPS = 10.0
 _FUNCTION_OPS = 16.0
@@ -48,6 +48,18 @@ class StepCycles:
         return total
 
 
+def step_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> StepCycles:
+    """Cycles of one step."""
+    reads = _reads(view, tile)
+    return StepCycles(
+        arithmetic=_arithmetic(view, tile, machine),
+        loads=_loads(reads, tile, machine),
+        latency=_latency(tile, machine),
+        issue=_issue(view, reads[0], tile, machine),
+        spills=_SPILL_CYCLES * _spilled(tile, machine),
+    )
+
+
 @dataclass(frozen=True)
 class CoreCycles:
     """Cycles of a statement by what the core does in them.
@@ -75,16 +87,8 @@ class CoreCycles:
 
 def core_cycles(view: LeafView, tile: Tile, machine: MachineModel, tasks: Floats) -> CoreCycles:
     """The cycles of a statement that is divided into *tasks*."""
-    reads = _reads(view, tile)
-    step = StepCycles(
-        arithmetic=_arithmetic(view, tile, machine),
-        loads=_loads(reads, tile, machine),
-        latency=_latency(tile, machine),
-        issue=_issue(view, reads[0], tile, machine),
-        spills=_SPILL_CYCLES * _spilled(tile, machine),
-    )
-    run, visit = _share_run(view, tile), _visit(view, tile, machine)
-    return CoreCycles(run, tile.steps, step, tile.visits, visit, tasks)
+    step, visit = step_cycles(view, tile, machine), _visit_cycles(view, tile, machine)
+    return CoreCycles(_share_run(view, tile), tile.steps, step, tile.visits, visit, tasks)
 
 
 def _share_run(view: LeafView, tile: Tile) -> Floats:
@@ -174,7 +178,7 @@ def _issue(view: LeafView, loads: Floats, tile: Tile, machine: MachineModel) -> 
     return instructions / machine.issue_per_cycle + _LOOP_CYCLES * iterations
 
 
-def _visit(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+def _visit_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
     """Cycles to move a tile of results out of registers (and back in, if partial)."""
     [write] = [a for a in view.written.accesses if a.is_write][:1]
     contiguous, scattered = tile.along_vector(write)
