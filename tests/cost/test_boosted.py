@@ -7,6 +7,7 @@ import pytest
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import Dataset
+from ansorpy.cost.learner import samples_of
 from ansorpy.errors import ForeignFile
 from tests.cost.populations import SHAPE, population, rank_correlation, trained, true_seconds
 from tests.cost.tasks import matmul_task
@@ -83,7 +84,7 @@ def test_a_few_programs_of_noise_do_not_turn_the_order_around(rng: np.random.Gen
 def test_recalled_programs_do_not_speak_against_the_trees_it_began_with() -> None:
     task, other = matmul_task(*SHAPE), matmul_task(32, 64, 64)
     programs, columns = population(400, 3)
-    recalled = BoostedTrees().samples(other, programs, true_seconds(columns)[::-1].copy())
+    recalled = samples_of(other, programs, true_seconds(columns)[::-1].copy())
     model = BoostedTrees(base=trained().trees())
     model.recall({other.key: recalled})
     model.refit()
@@ -98,7 +99,7 @@ def test_recalled_programs_do_not_speak_against_the_trees_it_began_with() -> Non
 def test_own_programs_of_earlier_runs_count_once_the_task_is_learnt() -> None:
     task = matmul_task(*SHAPE)
     programs, columns = population(300, 3)
-    earlier = BoostedTrees().samples(task, programs, true_seconds(columns))
+    earlier = samples_of(task, programs, true_seconds(columns))
     model = BoostedTrees(base=trained().trees())
     model.recall({task.key: earlier})
     programs, columns = population(100, 4)

@@ -135,14 +135,13 @@ class NetworkModel(ABC):
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
         """Remember measured programs of *task*."""
-        self.take(task.key, list(self.encode(task, programs)), np.ones(len(seconds)), seconds)
+        self.take(task.key, list(self.encode(task, programs)), seconds)
         return None
 
-    def take(
-        self, task_key: str, features: Sequence[Floats], prior_s: Floats, seconds: Floats
-    ) -> None:
+    def take(self, task_key: str, features: Sequence[Floats], seconds: Floats) -> None:
         """Remember programs given as matrices."""
-        self.data.add(task_key, [part.astype(np.float32) for part in features], prior_s, seconds)
+        numbers = [part.astype(np.float32) for part in features]
+        self.data.add(task_key, numbers, np.ones(len(seconds)), seconds)
 
     def refit(self) -> None:
         """Train further on everything learned so far, if enough of it is new."""
