@@ -28,6 +28,10 @@ class TaskSamples:
         """The first *n* programs; all for None."""
         return TaskSamples(self.features[:n], self.prior_s[:n], self.seconds[:n])
 
+    def after(self, n: int) -> TaskSamples:
+        """The programs after the first *n*."""
+        return TaskSamples(self.features[n:], self.prior_s[n:], self.seconds[n:])
+
     @property
     def labels(self) -> Floats:
         """Throughput relative to the task's best program, in 0..1; failures are 0.

@@ -72,7 +72,7 @@ def judge(
     Cost: trains ``FOLDS * (1 + 2 * len(levels))`` models if all are requested.
     """
     starts = {name: _held_from(samples, levels) for name, samples in tasks.items()}
-    held = {n: _part(tasks[n], start, None) for n, start in starts.items() if start is not None}
+    held = {name: tasks[name].after(n) for name, n in starts.items() if n is not None}
     held = {name: late for name, late in held.items() if np.isfinite(late.seconds).any()}
     judged = list(held)
     found = []
@@ -107,7 +107,7 @@ def _models(
     before = _trained(others, options)
     yield Knowing.OTHERS, 0, before
     for level in levels:
-        own = {name: _part(tasks[name], 0, level) for name in fold}
+        own = {name: tasks[name].first(level) for name in fold}
         if Knowing.OWN in wanted:
             yield Knowing.OWN, level, _trained({**others, **own}, options)
         if Knowing.LOADED in wanted:
@@ -125,12 +125,6 @@ def _trained(
         model.take(name, Samples(SAMPLE_VERSION, part.features, prior_s, seconds))
     model.refit()
     return model
-
-
-def _part(samples: TaskSamples, first: int, end: int | None) -> TaskSamples:
-    return TaskSamples(
-        samples.features[first:end], samples.prior_s[first:end], samples.seconds[first:end]
-    )
 
 
 def _judged(

@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.cost.nest_view import Floats
 from ansorpy.errors import UsageError
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.tasks.alternatives import claimed_calls, leader_calls, timed
 from ansorpy.tasks.progress import TaskProgress
 
 __all__ = [
-    "Floats", "Objective", "Totals", "TunedNetwork", "is_known", "latency_gradient", "latency_s",
+    "Objective", "Totals", "TunedNetwork", "is_known", "latency_gradient", "latency_s",
     "misses", "totals",
 ]  # fmt: skip
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -330,7 +330,7 @@ class _Run:
             alive=not self._why_ended(search),
             resting=self._is_flat(search) and not self._why_over(search),
             since_gain=search.history.since_gain,
-            family=task.class_key,
+            class_key=task.class_key,
             least_s=self.least_s[at],
             share=self.shares[at],
             cost=self.pace.round_s(at, False, self.pace.usual) if timed else 1.0,

@@ -51,7 +51,7 @@ class TaskCurve:
     seconds: Floats
     weight: float = 1.0
     flops: float = 1.0
-    family: str = ""
+    class_key: str = ""
     least_s: float = 0.0
 
 
@@ -106,7 +106,7 @@ def _curve(run: RecordedRun, number: int) -> TaskCurve:
         np.array(seconds, dtype=np.float64),
         weight=run.request.tasks[number].weight,
         flops=task.flops,
-        family=task.class_key,
+        class_key=task.class_key,
         least_s=roofline_seconds(task, SketchSampler(task).definitions),
     )
 
@@ -153,7 +153,7 @@ def _progress(curve: TaskCurve, ends: Sequence[int], share: float = 0.0) -> Task
         trials_after=ends,
         flops=curve.flops,
         alive=trials < len(curve.best_s),
-        family=curve.family,
+        class_key=curve.class_key,
         least_s=curve.least_s,
         cost=max(float(curve.seconds[:trials].mean()), 1e-9) if trials else 1.0,
         share=share,

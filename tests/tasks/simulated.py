@@ -32,7 +32,7 @@ def visits(
     rng, found = np.random.default_rng(0), []
     for _ in range(rounds):
         tasks = [
-            progress(*b, trials_after=t, family=families[n] if families else "")
+            progress(*b, trials_after=t, class_key=families[n] if families else "")
             for n, (b, t) in enumerate(zip(best, trials, strict=True))
         ]
         gradient = objective.gradient([network], tasks)

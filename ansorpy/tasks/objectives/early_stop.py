@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ansorpy.tasks.objective import Floats, TunedNetwork
+from ansorpy.cost.nest_view import Floats
+from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.progress import TaskProgress
 
