@@ -84,10 +84,6 @@ def test_without_torch_a_learned_policy_is_refused(
     assert e.value.hint == "pip install 'ansorpy[torch]'"
 
 
-def test_every_strategy_has_a_description() -> None:
-    assert all(STRATEGIES.descriptions().values())
-
-
 @pytest.mark.parametrize("task", [scale(60), matmul(1, 2, 2)], ids=lambda task: task.name)
 def test_the_grid_visits_every_program_once_and_then_ends(task: Task) -> None:
     source = sampler(task)

@@ -17,14 +17,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.search.strategy import Context
 from ansorpy.search.transfers import TRANSFERS
-from tests.cost.neural.spaces import drawn, seconds_of, task_of
-
-
-def learned(model: TenSet, seed: int, n: int = 32) -> TenSet:
-    programs = drawn(task_of(), n, seed)
-    model.learn(task_of(), programs, seconds_of(programs))
-    model.refit()
-    return model
+from tests.cost.neural.spaces import learned, task_of
 
 
 def test_the_teacher_moves_by_what_momentum_leaves() -> None:
