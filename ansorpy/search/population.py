@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from ansorpy.schedule.state import State
 
 __all__ = [
     "Candidate",
+    "Key",
     "Pool",
     "Rebuilding",
     "Scored",
@@ -37,6 +38,9 @@ __all__ = [
     "top",
     "with_deviations",
 ]
+
+Key: TypeAlias = tuple[str, bytes]
+"""What identifies a candidate: its placed sketch and its row."""
 
 _SAMPLING_TRIES = 4
 
@@ -95,8 +99,8 @@ class Candidate:
     deviation: float | None = None
 
     @property
-    def key(self) -> tuple[str, bytes]:
-        """Identity: placed sketch and row."""
+    def key(self) -> Key:
+        """Its identity."""
         return self.sketch.key, self.row.tobytes()
 
     def state(self) -> State:
@@ -147,7 +151,7 @@ class Pool:
     random: tuple[Candidate, ...] = ()
     more: bool = False
     fastest: Candidate | None = None
-    measured: Set[tuple[str, bytes]] = frozenset()
+    measured: Set[Key] = frozenset()
 
 
 def sample_valid(
@@ -198,12 +202,10 @@ def score_all(
     return [Scored(s, t, next(scores) if len(t) else np.zeros(0)) for s, t in tables]
 
 
-def top(
-    groups: Iterable[Scored], n: int, taken: Iterable[tuple[str, bytes]] = ()
-) -> list[Candidate]:
+def top(groups: Iterable[Scored], n: int, taken: Iterable[Key] = ()) -> list[Candidate]:
     """The *n* best distinct candidates of *groups* that are not *taken*, best first."""
     taken = set(taken)
-    shortlist: dict[tuple[str, bytes], Candidate] = {}
+    shortlist: dict[Key, Candidate] = {}
     for group in groups:
         kept = 0
         for at in np.argsort(-group.scores, kind="stable"):
@@ -264,7 +266,7 @@ def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate
     if fastest is not None:
         rescored = score(task, model, fastest.sketch, fastest.row[None]).candidates()
     everyone = [*pool.best, *pool.random, *rescored]
-    known: dict[tuple[str, bytes], float] = {}
+    known: dict[Key, float] = {}
     for sketch, table, numbers in by_sketch(everyone):
         found = model.deviations(task, Programs(sketch.space, table))
         if found is None:

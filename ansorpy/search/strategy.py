@@ -14,7 +14,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Pool, Scored, SketchSource, sample_valid, top
+from ansorpy.search.population import Candidate, Key, Pool, Scored, SketchSource, sample_valid, top
 from ansorpy.search.selector import different
 
 __all__ = ["Context", "Strategy"]
@@ -28,7 +28,7 @@ class Context:
     source: SketchSource
     model: CostModel
     rng: np.random.Generator
-    measured: set[tuple[str, bytes]] = field(default_factory=set)
+    measured: set[Key] = field(default_factory=set)
     """Keys of the measured candidates; :meth:`note` adds to them."""
     measured_of: Counter[str] = field(default_factory=Counter)
     """Number of measured candidates of each placed sketch, by its key."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Scored, by_sketch, top
+from ansorpy.search.population import Candidate, Key, Scored, by_sketch, top
 
 __all__ = ["differing", "nearest", "spread", "varied"]
 
@@ -32,7 +32,7 @@ def varied(
     groups: Sequence[Scored],
     n: int,
     tried: Sequence[Candidate],
-    taken: set[tuple[str, bytes]],
+    taken: set[Key],
     error: float,
 ) -> list[Candidate]:
     """The *n* candidates of *groups* to try next, most important first; none that is *taken*."""

@@ -14,7 +14,7 @@ from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Space, Table, hull
 from ansorpy.search.gaussian_process import Points, Posterior, posterior
 from ansorpy.search.points import positions
-from ansorpy.search.population import Candidate, Pool, by_sketch, sample_valid
+from ansorpy.search.population import Candidate, Key, Pool, by_sketch, sample_valid
 from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
 
@@ -59,7 +59,7 @@ class BayesOpt:
     """Seconds and candidates of the correct programs, in the order they were measured."""
     _design: list[Candidate] | None = field(default=None, repr=False)
     _portfolio: Portfolio = field(default_factory=lambda: Portfolio(), repr=False)
-    _asked: dict[tuple[str, bytes], str] = field(default_factory=dict, repr=False)
+    _asked: dict[Key, str] = field(default_factory=dict, repr=False)
     """The acquisition function that chose each candidate whose result is not known yet."""
     _initial_deviation: float | None = field(default=None, repr=False)
 

@@ -12,7 +12,7 @@ import numpy as np
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Pool, score
+from ansorpy.search.population import Candidate, Key, Pool, score
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategies.sequence import Then
@@ -48,7 +48,7 @@ class Droplet:
     _times: tuple[float, ...] = field(default=(), repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        offers: dict[tuple[str, bytes], Candidate] = {}
+        offers: dict[Key, Candidate] = {}
         if self._centre is None:
             return Pool(())
         for radius in range(1, self.radius + 1):

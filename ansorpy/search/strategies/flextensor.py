@@ -10,7 +10,7 @@ import numpy as np
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
-from ansorpy.search.population import Candidate, Pool, by_sketch, score_all, top
+from ansorpy.search.population import Candidate, Key, Pool, by_sketch, score_all, top
 from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
 from ansorpy.search.walks.actions import Actions, directions, standing
@@ -65,8 +65,8 @@ class FlexTensor:
     _memory: list[tuple[float, Candidate]] = field(default_factory=list, init=False, repr=False)
     """Programs to step from, with their seconds; the best is first."""
     _trials: int = field(default=0, init=False, repr=False)
-    _steps: dict[tuple[str, bytes], _Step] = field(default_factory=dict, init=False, repr=False)
-    _seconds: dict[tuple[str, bytes], float] = field(default_factory=dict, init=False, repr=False)
+    _steps: dict[Key, _Step] = field(default_factory=dict, init=False, repr=False)
+    _seconds: dict[Key, float] = field(default_factory=dict, init=False, repr=False)
     _learners: dict[str, tuple[Actions, QLearner]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -96,7 +96,7 @@ class FlexTensor:
 
     def _stepped(self, context: Context, n: int) -> list[Candidate]:
         """Steps from measured programs, highest score first."""
-        found: dict[tuple[str, bytes], Candidate] = {}
+        found: dict[Key, Candidate] = {}
         for start in range(4 * self.starts):
             if start >= self.starts and len(found) >= n:
                 break

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair
 from ansorpy.schedule.space import Space
 from ansorpy.search.bandits import SlidingWindowUCB
 from ansorpy.search.population import Candidate, Pool, Scored
 from ansorpy.search.strategy import Context
-from ansorpy.search.walks.actions import Actions, Masks, factor_moves
+from ansorpy.search.walks.actions import Actions, factor_moves
 from ansorpy.search.walks.ppo import PpoOptions
 from ansorpy.search.walks.walk import PolicyWalk, Walk
 

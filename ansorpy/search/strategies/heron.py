@@ -16,6 +16,7 @@ from ansorpy.search.population import (
     Pool,
     Scored,
     best_groups,
+    merged,
     roulette,
     sample_valid,
     score_all,
@@ -103,12 +104,9 @@ class Heron:
         for sketch in sketches.values():
             sampled = sample_valid(sketch, each, context.rng)
             tables.setdefault(sketch.key, []).append(sampled)
-        joined = [
-            (sketch, np.unique(np.concatenate(tables[key]), axis=0))
-            for key, sketch in sketches.items()
-        ]
+        joined = [(s, np.unique(np.concatenate(tables[s.key]), axis=0)) for s in sketches.values()]
         scored = score_all(context.task, context.model, joined)
-        return [_best(group, each) for group in scored if len(group)]
+        return [merged([group], group.sketch, each) for group in scored if len(group)]
 
     def _next(self, groups: Sequence[Scored], context: Context) -> list[Scored]:
         """The best of *groups* and their children, as many of each placed sketch as before."""
@@ -121,7 +119,7 @@ class Heron:
             born.append((group.sketch, offspring(group.sketch.space, one, other, keys, rng)))
         children = score_all(context.task, context.model, born)
         return [
-            _best(_joined(group, new), max(len(group), each))
+            merged([group, new], group.sketch, max(len(group), each))
             for group, new in zip(groups, children, strict=True)
         ]
 
@@ -156,19 +154,6 @@ def offspring(
             allowed[inherits] = np.tile(parents, (1, _CHOICES // 2, 1))
         choices.append(allowed)
     return space.complete(choices, rng)
-
-
-def _best(group: Scored, n: int) -> Scored:
-    """The *n* best rows of *group*."""
-    return group.rows(np.argsort(-group.scores, kind="stable")[:n])
-
-
-def _joined(group: Scored, other: Scored) -> Scored:
-    """The distinct rows of both."""
-    table = np.concatenate([group.table, other.table])
-    _, first = np.unique(table, axis=0, return_index=True)
-    scores = np.concatenate([group.scores, other.scores])
-    return Scored(group.sketch, table[first], scores[first])
 
 
 def _mixed(best: Sequence[Candidate], drawn: Sequence[Candidate], share: float) -> list[Candidate]:

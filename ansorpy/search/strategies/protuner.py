@@ -8,7 +8,7 @@ from math import inf, log, sqrt
 from sys import float_info
 
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, Scored, top
+from ansorpy.search.population import Candidate, Key, Pool, Scored, top
 from ansorpy.search.prefix import Decided, Prefix, begin, explored
 from ansorpy.search.strategy import Context
 
@@ -93,7 +93,7 @@ class _Node:
     best: float = -inf
     worst: float = inf
     children: dict[Path, _Node] = field(default_factory=dict)
-    programs: dict[tuple[str, bytes], float] = field(default_factory=dict)
+    programs: dict[Key, float] = field(default_factory=dict)
     """The best program of each exploration, and its score."""
 
     @property
@@ -109,7 +109,7 @@ class _Node:
         self.worst = min(self.worst, float(scored.scores.min()))
         self.programs[scored.sketch.key, scored.table[best].tobytes()] = float(scored.scores[best])
 
-    def fastest(self, speeds: dict[tuple[str, bytes], float]) -> tuple[float, float]:
+    def fastest(self, speeds: dict[Key, float]) -> tuple[float, float]:
         """The best measured speed below, 0 if nothing was measured, and the best score."""
         return max((speeds[key] for key in self.programs if key in speeds), default=0.0), self.best
 
@@ -151,7 +151,7 @@ class _Tree:
         for node in path:
             node.count(scored)
 
-    def move(self, speeds: dict[tuple[str, bytes], float]) -> None:
+    def move(self, speeds: dict[Key, float]) -> None:
         """Take the option with the fastest program below it; begin anew if all is decided."""
         children = self.root.children.values()
         self.root = max(children, key=lambda node: node.fastest(speeds), default=_Node(self.start))

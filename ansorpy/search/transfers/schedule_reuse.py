@@ -14,7 +14,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Record
-from ansorpy.search.population import Candidate, Rebuilding, score
+from ansorpy.search.population import Candidate, Key, Rebuilding, score
 from ansorpy.search.strategy import Context
 
 __all__ = ["Both", "ScheduleReuse", "distance"]
@@ -50,7 +50,7 @@ class ScheduleReuse:
     others: ClassVar[bool] = True
 
     def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
-        found: dict[tuple[str, bytes], Candidate] = {}
+        found: dict[Key, Candidate] = {}
         nearest = self._nearest(context.task, trials)
         for candidate in _in_turns(self._refitted(context, trials, key) for key in nearest):
             found.setdefault(candidate.key, candidate)

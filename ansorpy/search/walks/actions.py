@@ -9,15 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.schedule.decisions import Factors, moves
 from ansorpy.schedule.space import Space, Table
 
 __all__ = ["Actions", "directions", "factor_moves", "one_knob", "per_knob", "standing"]
-
-Masks = npt.NDArray[np.bool_]
 
 _STAY = 0
 """The number of the move that changes nothing."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.schedule.space import Table
-from ansorpy.search.walks.actions import Masks
 from ansorpy.search.walks.networks import perceptrons
 
 if TYPE_CHECKING:

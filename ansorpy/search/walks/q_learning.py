@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
-from ansorpy.search.walks.actions import Masks
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.search.walks.networks import perceptrons
 
 if TYPE_CHECKING:

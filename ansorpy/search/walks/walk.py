@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
@@ -16,7 +16,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import Candidate, Pool, Scored, merged, sample_valid, score_all
 from ansorpy.search.strategy import Context
 from ansorpy.search.variety import varied
-from ansorpy.search.walks.actions import Actions, Masks, standing
+from ansorpy.search.walks.actions import Actions, standing
 from ansorpy.search.walks.ppo import Ppo, PpoOptions, Trail
 
 __all__ = ["PolicyWalk", "Walk"]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from math import prod
 
 import numpy as np
 
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.statement import Resources, Statement, fills
-from ansorpy.cost.analytic.limits import Limits, bytes_read
+from ansorpy.cost.analytic.limits import Limits, bytes_moved, evaluations, running
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
@@ -115,8 +114,7 @@ def _kernel_terms(statements: Sequence[Statement], machine: GpuMachine) -> tuple
 def gpu_least_seconds(target: Target, dag: ComputeDAG) -> float:
     """A lower bound on the seconds of *dag*: products at peak rate, and each datum moved once."""
     machine = GpuMachine.of(target)
-    running = [op for op in dag.computes if op not in dag.constant_ops]
-    cycles = sum(_least_cycles(op, target, machine) for op in running) / machine.processors
+    cycles = sum(_least_cycles(op, target, machine) for op in running(dag)) / machine.processors
     given = sum(t.bytes for t in (*dag.args, *dag.outputs))
     compute_s = cycles / machine.clock_hz / _BOOST
     return max(compute_s, (given - machine.l2_bytes) / machine.dram_bytes_per_s / _BOOST)
@@ -129,13 +127,9 @@ def gpu_limits(task: Task, dag: ComputeDAG, kernels: int) -> Limits:
     driven out of it, and what is too large for it.
     """
     machine = GpuMachine.of(task.target)
-    running = [op for op in dag.computes if op not in dag.constant_ops]
     lanes = machine.products_per_cycle
-    cycles = sum(_product_cycles(op, task.target, machine, lanes) for op in running)
-    read = bytes_read(running)
-    held = sum(count for t, count in read.items() if t in dag.constant_ops)
-    given = sum(count for t, count in read.items() if t in dag.args and t not in dag.constant_ops)
-    moved = held + given + sum(t.bytes for t in dag.outputs)
+    cycles = sum(_product_cycles(op, task.target, machine, lanes) for op in running(dag))
+    held, moved = bytes_moved(dag)
     cold = held if task.reuse_distance_bytes > machine.l2_bytes else 0.0
     from_memory = max(cold, moved - machine.l2_bytes)
     return Limits(
@@ -160,7 +154,7 @@ def _product_cycles(op: ComputeOp, target: Target, machine: GpuMachine, lanes: f
     body = op.body
     if not isinstance(body, Reduce):
         return 0.0
-    products = op.size * prod(axis.extent for axis in body.axes) * least_added(body)
+    products = evaluations(op) * least_added(body)
     found = best_choice(op) if has_mma_sync(target) else None
     if found is None or not may_round(op, found):
         return products / lanes
