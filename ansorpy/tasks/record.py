@@ -101,7 +101,7 @@ class Recorder:
     def record(self, tasks: Iterable[tuple[str, Task]]) -> Iterator[MeasuredTask | Skipped]:
         """Yield the measured programs of each of *tasks*, which come with their sources' names.
 
-        A task that breaks the search is left out, not the end of the recording.
+        A task that breaks the search is skipped, and the recording goes on.
         """
         skipped: list[Skipped] = []
         begins = self._begins(tasks, skipped)

@@ -13,7 +13,7 @@ from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.search.population import Candidate, Key, Pool, by_sketch, score_all, top
 from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
-from ansorpy.search.walks.actions import Actions, directions, standing
+from ansorpy.search.walks.actions import Actions, directions, observed
 from ansorpy.search.walks.q_learning import QLearner, QOptions, Transition
 
 __all__ = ["FlexTensor"]
@@ -125,7 +125,7 @@ class FlexTensor:
         heads = len(actions.heads)
         numbers = space.encode(parent.row[None])
         [legal] = actions.legal(numbers)
-        [values] = learner.values(standing(space, numbers))
+        [values] = learner.values(observed(space, numbers))
         first, decay, least = self.chance
         chance = max(first * np.exp(-decay * self._trials), least)
         wild = context.rng.random(heads) < chance
@@ -168,7 +168,7 @@ class FlexTensor:
         actions, learner = self._learners[child.sketch.key]
         space = child.sketch.space
         numbers = space.encode(np.array([step.parent.row, child.row]))
-        before, after = standing(space, numbers)
+        before, after = observed(space, numbers)
         gain = max(self._seconds[step.parent.key] - self._seconds[child.key], 0.0) / best_s
         legal = actions.legal(numbers)[1, step.head]
         learner.remember(

@@ -21,9 +21,9 @@ Path = tuple[Decided, ...]
 class ProTuner:
     """Trees of decisions, explored by random completions; only whole programs are scored.
 
-    In each tree the way leads from the root to the option with the highest upper confidence bound,
-    again and again, down to a beginning whose options have not all been tried.  Random programs
-    that start so are scored, and their scores counted on the way back.  After each round the root
+    Each exploration of a tree descends from the root, always to the option with the highest upper
+    confidence bound, to a prefix whose options have not all been tried.  Random programs that begin
+    with it are scored, and all prefixes on the path count the scores.  After each round the root
     moves to the option with the fastest program below it, by measurement where there is one; a tree
     that has decided everything begins anew.
 

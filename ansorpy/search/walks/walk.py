@@ -16,7 +16,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import Candidate, Pool, Scored, merged, sample_valid, score_all
 from ansorpy.search.strategy import Context
 from ansorpy.search.variety import varied
-from ansorpy.search.walks.actions import Actions, standing
+from ansorpy.search.walks.actions import Actions, observed
 from ansorpy.search.walks.ppo import Ppo, PpoOptions, Trail
 
 __all__ = ["PolicyWalk", "Walk"]
@@ -47,7 +47,7 @@ class Walk:
     @property
     def states(self) -> Floats:
         """What the policy sees of each chain."""
-        return standing(self.sketch.space, self.numbers)
+        return observed(self.sketch.space, self.numbers)
 
     def move(self, places: Scored, ends: Masks, rng: np.random.Generator) -> None:
         """Move the chains to *places*, and those that end to random starting points."""
@@ -63,7 +63,7 @@ class Walk:
 
 @dataclass
 class PolicyWalk(ABC):
-    """Walks from program to program by a policy that is learned on the way; the base of several.
+    """The base of strategies that walk from program to program by a policy, learned on the way.
 
     In a round, chains start in the spaces of some placed sketches.  At each step, the sketch's
     policy chooses a move for each chain, and its reward follows from the model's scores; a move to
