@@ -77,7 +77,13 @@ class Dataset:
     def __len__(self) -> int:
         return sum(len(samples.seconds) for samples in self.tasks.values())
 
-    def add(self, task: str, features: Iterable[Floats], prior_s: Floats, seconds: Floats) -> None:
+    def add(
+        self,
+        task: str,
+        features: Iterable[Floats],
+        prior_s: Iterable[float],
+        seconds: Iterable[float],
+    ) -> None:
         """Add programs of *task*: their features ``[statements, width]``, seconds (inf: failed)."""
         samples = self.tasks.setdefault(task, TaskSamples())
         samples.features.extend(features)

@@ -10,9 +10,7 @@ import numpy as np
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import TaskSamples
-from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.metrics import Ranking, ranking
-from ansorpy.measure.records.samples import Samples
 
 __all__ = ["FOLDS", "LEAST_HELD_OUT", "LEVELS", "Judged", "Knowing", "common_level", "judge"]
 
@@ -121,8 +119,7 @@ def _trained(
 ) -> BoostedTrees:
     model = BoostedTrees(options, base=base)
     for name, part in parts.items():
-        prior_s, seconds = np.asarray(part.prior_s), np.asarray(part.seconds)
-        model.take(name, Samples(SAMPLE_VERSION, part.features, prior_s, seconds))
+        model.take(name, part)
     model.refit()
     return model
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
-from ansorpy.cost.dataset import Dataset
+from ansorpy.cost.dataset import Dataset, TaskSamples
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.programs import Programs
@@ -76,9 +76,9 @@ class SampleLearner:
         self.take(task.key, samples)
         return samples
 
-    def take(self, task_key: str, samples: Samples) -> None:
-        """Remember :func:`samples_of` programs measured in this run."""
-        self.recall({task_key: samples})
+    def take(self, task_key: str, samples: Samples | TaskSamples) -> None:
+        """Remember samples of programs measured in this run."""
+        self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
         self._own.add(task_key)
 
     @property

@@ -92,11 +92,8 @@ def train(
     examples: Examples,
     options: Fitting,
     rng: np.random.Generator,
-) -> list[float]:
-    """Train *net* further on *examples*; returns the mean loss of each epoch.
-
-    *loss* is that of a batch and its labels.
-    """
+) -> None:
+    """Train *net* further on *examples*; *loss* is that of a batch and its labels."""
     import torch
 
     optimiser = torch.optim.AdamW(net.parameters(), lr=options.rate, weight_decay=options.decay)
@@ -118,7 +115,6 @@ def train(
         if _stalled(losses, options.patience):
             break
     net.eval()
-    return losses
 
 
 def _stalled(losses: Sequence[float], patience: int) -> bool:

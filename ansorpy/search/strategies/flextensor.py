@@ -59,7 +59,7 @@ class FlexTensor:
     sampled: int = 256
     chance: tuple[float, float, float] = (0.8, 0.01, 0.1)
     """Probability of a random direction: at first, its decay per trial, and at least."""
-    learner: QOptions = field(default_factory=QOptions)
+    learner: QOptions = QOptions()
     _told: list[tuple[Candidate, float]] = field(default_factory=list, init=False, repr=False)
     """Results that have not been learned from."""
     _memory: list[tuple[float, Candidate]] = field(default_factory=list, init=False, repr=False)

@@ -92,7 +92,7 @@ class PolicyWalk(ABC):
     chains: int = 256
     steps: int = 20
     settled: float | None = None
-    policy: PpoOptions = field(default_factory=PpoOptions)
+    policy: PpoOptions = PpoOptions()
     considered: int = 256
     doubt: float = 0.5
     _walks: dict[str, Walk] = field(default_factory=dict, init=False, repr=False)
