@@ -16,7 +16,7 @@ from ansorpy.tasks.progress import TaskProgress
 
 __all__ = [
     "Objective", "Totals", "TunedNetwork", "is_known", "latency_gradient", "latency_s",
-    "misses", "totals",
+    "misses", "totals", "with_gradients",
 ]  # fmt: skip
 
 
@@ -66,6 +66,14 @@ class Objective(Protocol):
 
     def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
         """Its change per second of each task; never negative."""
+
+
+def with_gradients(
+    tasks: Sequence[TaskProgress], objective: Objective, networks: Sequence[TunedNetwork]
+) -> list[TaskProgress]:
+    """*tasks* with the objective's change per second of each."""
+    gradient = objective.gradient(networks, tasks)
+    return [replace(t, gradient=float(g)) for t, g in zip(tasks, gradient, strict=True)]
 
 
 def latency_s(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> float:

@@ -135,7 +135,7 @@ class FlexTensor:
         table = space.decode(np.concatenate(moved))
         for head in np.flatnonzero(sketch.valid(table) & legal.any(axis=1)):
             step = _Step(parent, int(head), int(choices[head]))
-            yield step, Candidate(sketch, table[head], 0.0)
+            yield step, Candidate(sketch, table[head])
 
     def _learner(self, sketch: PlacedSketch) -> tuple[Actions, QLearner]:
         if sketch.key not in self._learners:
