@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Key, Pool, Scored, SketchSource, sample_valid, top
 from ansorpy.search.selector import different
 
-__all__ = ["Context", "Strategy"]
+__all__ = ["Context", "Results", "Strategy"]
+
+Results: TypeAlias = Sequence[tuple[Candidate, MeasureResult]]
+"""Candidates that were measured, and what was found."""
 
 
 @dataclass
@@ -76,7 +79,7 @@ class Strategy(Protocol):
         because the time ran out sets ``more``.
         """
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         """Receive results of candidates from this strategy or from the transfer source.
 
         Strategies that derive from this class may leave it out: results reach the model anyway.

@@ -28,7 +28,7 @@ from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
-from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.strategy import Context, Results, Strategy
 from ansorpy.search.transfer import TransferSource
 from ansorpy.search.transfers.schedule_reuse import Both
 from ansorpy.search.trials import Trials
@@ -255,16 +255,14 @@ class TaskSearch:
         event = {"task": self.task.key, "trials": self.history.trials, "scores": _scores(found)}
         self.trials.journal.note("refit", event)
 
-    def _tell_strategy(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def _tell_strategy(self, found: Results) -> None:
         """Pass results to the strategy, and remember the fastest candidate."""
         self.strategy.tell(found)
         for candidate, result in found:
             if result.ok and result.median_s < self._fastest_s:
                 self._fastest, self._fastest_s = candidate, result.median_s
 
-    def _learn(
-        self, found: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
-    ) -> None:
+    def _learn(self, found: Results, trials: Sequence[int | None]) -> None:
         """Teach the model what was measured; store its samples with the *trials*."""
         seconds = np.array([training_seconds(result) for _, result in found])
         for sketch, table, at in by_sketch([candidate for candidate, _ in found]):

@@ -22,7 +22,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.population import Candidate, SketchSource
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
-from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.strategy import Context, Results, Strategy
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse, distance
@@ -40,7 +40,7 @@ class Hearing(Sampling):
 
     told: list[tuple[Candidate, MeasureResult]] = field(default_factory=list)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self.told += found
 
 

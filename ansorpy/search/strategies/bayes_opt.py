@@ -9,14 +9,13 @@ from math import erf, pi, sqrt
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Space, Table, hull
 from ansorpy.search.gaussian_process import Points, Posterior, posterior
 from ansorpy.search.points import positions
 from ansorpy.search.population import Candidate, Key, Pool, by_sketch, sample_valid
 from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["ACQUISITIONS", "BayesOpt", "Portfolio", "encoded"]
 
@@ -74,7 +73,7 @@ class BayesOpt:
         best = self._spread(everyone, n, context) if begins else self._chosen(everyone, n)
         return Pool(tuple(best), tuple(random))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._timed += [(result.median_s, c) for c, result in found if result.ok]
         if not self._timed:
             return

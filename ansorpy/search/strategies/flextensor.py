@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ansorpy.cost.neural.library import demand_torch, on_threads
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.search.population import Candidate, Key, Pool, by_sketch, score_all, top
 from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 from ansorpy.search.walks.actions import Actions, directions, observed
 from ansorpy.search.walks.q_learning import QLearner, QOptions, Transition
 
@@ -84,7 +83,7 @@ class FlexTensor:
         offered = different([*stepped, *sampled[: max(2 * n - len(stepped), 0)]])
         return Pool(tuple(offered), tuple(sampled))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._told += [(c, r.median_s if r.ok else float("inf")) for c, r in found]
 
     def _sampled(self, context: Context) -> list[Candidate]:

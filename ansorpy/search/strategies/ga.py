@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, sample_valid
 from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["Genetic"]
 
@@ -59,7 +58,7 @@ class Genetic:
         fresh = context.shuffled([(s, sample_valid(s, 2 * n, context.rng)) for s in drawn])[: 2 * n]
         return Pool(tuple(different([*bred, *fresh[: 2 * n - len(bred)]])), tuple(fresh))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._trials += len(found)
         ran = [replace(c, score=1 / result.median_s) for c, result in found if result.ok]
         fastest = sorted([*self._parents, *ran], key=lambda c: -c.score)

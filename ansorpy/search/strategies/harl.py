@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats, Masks
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair
 from ansorpy.schedule.space import Space
 from ansorpy.search.bandits import SlidingWindowUCB
-from ansorpy.search.population import Candidate, Pool, Scored
-from ansorpy.search.strategy import Context
+from ansorpy.search.population import Pool, Scored
+from ansorpy.search.strategy import Context, Results
 from ansorpy.search.walks.actions import Actions, factor_moves
 from ansorpy.search.walks.ppo import PpoOptions
 from ansorpy.search.walks.walk import PolicyWalk, Walk
@@ -69,7 +68,7 @@ class Harl(PolicyWalk):
             pool = self._round(context, n, [pairs[arm]])
         return pool
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         super().tell(found)
         best: dict[Pair, float] = {}
         for candidate, result in found:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import (
@@ -23,7 +22,7 @@ from ansorpy.search.population import (
     top,
 )
 from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["Heron", "important", "offspring"]
 
@@ -81,7 +80,7 @@ class Heron:
         mixed = _mixed(best, [others[at] for at in drawn], self.predicted)
         return Pool(tuple(mixed), tuple(others[at] for at in drawn))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         timed = [(result.median_s, c) for c, result in found if result.ok]
         self._measured = sorted([*self._measured, *timed], key=lambda pair: pair[0])
         self._measured = self._measured[: self.parents]

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from math import inf, log, sqrt
 from sys import float_info
 
-from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Key, Pool, Scored, top
+from ansorpy.search.population import Key, Pool, Scored, top
 from ansorpy.search.prefix import Decided, Prefix, begin, explored
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["ProTuner"]
 
@@ -77,7 +76,7 @@ class ProTuner:
                         tree.count(path, group.option, group.scored)
         return found
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         speeds = {c.key: 1 / result.median_s for c, result in found if result.ok}
         for tree in self._forest:
             tree.move(speeds)

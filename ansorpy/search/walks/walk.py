@@ -10,11 +10,10 @@ import numpy as np
 
 from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.cost.neural.library import demand_torch, on_threads
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import Candidate, Pool, Scored, merged, sample_valid, score_all
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 from ansorpy.search.variety import varied
 from ansorpy.search.walks.actions import Actions, observed
 from ansorpy.search.walks.ppo import Ppo, PpoOptions, Trail
@@ -115,7 +114,7 @@ class PolicyWalk(ABC):
     def ask(self, context: Context, n: int) -> Pool:
         return self._round(context, n, None)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._tried += [candidate for candidate, _ in found]
 
     def _round(self, context: Context, n: int, pairs: Collection[Pair] | None) -> Pool:
