@@ -123,8 +123,8 @@ class TaskSearch:
         schedules made for other shapes may not suit these.
         """
         if self._seeds is None:
-            transferred = self.options.transfer.first(self.context, self.trials.known)
-            self._seeds = different([*self._hinted(), *transferred])
+            first = self.options.transfer.first
+            self._seeds = different([*self._hinted(), *first(self.context, self.trials.known)])
         self._seeds = self.context.new(self._seeds)
         begun = self.history.trials
         seeds = self._seeds[: (begun + n) // 2 - begun // 2]
