@@ -141,8 +141,8 @@ class NetworkModel(ABC):
 
     def take(self, task_key: str, features: Sequence[Floats], seconds: Floats) -> None:
         """Remember programs given as matrices."""
-        numbers = [part.astype(np.float32) for part in features]
-        self.data.add(task_key, numbers, np.ones(len(seconds)), seconds)
+        prior_s = np.ones(len(seconds))
+        self.data.add(task_key, [part.astype(np.float32) for part in features], prior_s, seconds)
 
     def refit(self) -> None:
         """Train further on everything learned so far, if enough of it is new."""
