@@ -30,11 +30,12 @@ from ansorpy.evaluation.tables import Table, show
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.population import Candidate
+from ansorpy.search.strategy import Context
 from ansorpy.search.task_search import SearchOptions
-from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -64,8 +65,8 @@ class Way:
     file: bool = False
     own: bool = True
 
-    def first(self, context: TransferContext) -> Sequence[Candidate]:
-        return ScheduleReuse().first(context) if self.schedules else ()
+    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
+        return ScheduleReuse().first(context, trials) if self.schedules else ()
 
 
 WAYS = {

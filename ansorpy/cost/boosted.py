@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ansorpy.config import default_threads
-from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.features import FEATURE_NAMES, extract_all
-from ansorpy.cost.learner import SampleLearner, per_statement
+from ansorpy.cost.learner import SampleLearner, TreeOptions, per_statement
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.ranking import pack_ranking
@@ -34,7 +33,7 @@ records: among 1, 2 and 3, 3 ranks best, and 1 trusts the prior too little."""
 
 
 @dataclass(frozen=True)
-class BoostedOptions:
+class BoostedOptions(TreeOptions):
     """Options for training the trees.
 
     Source: TenSet's LightGBM model, with fewer and smaller trees: 150 trees of 31 leaves score
@@ -43,12 +42,10 @@ class BoostedOptions:
 
     trees: int = 120
     leaves: int = 31
+    row_fraction: float = 0.7
+    """Improves results on unseen rows (measured)."""
     learning_rate: float = 0.1
     feature_fraction: float = 0.84375
-    row_fraction: float = 0.7
-    """Share of rows sampled for each tree; improves results on unseen rows (measured)."""
-    min_rows_in_leaf: int = 2
-    min_programs: int = 8
     trust: float = 0.25
     """Weight of the trees' sum in ranking programs.  Pairs have an order but no distance, so
     training keeps driving distinguishable programs apart, especially when there are few.  The sign
@@ -59,28 +56,17 @@ class BoostedOptions:
     including those of earlier runs, as if the run had never stopped ..."""
     refit_least: float = 0.02
     """... and this share of all programs, including recalled ones, which make training slower."""
-    seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
-        """LightGBM's parameters for *rows* rows, chosen so that equal data give equal trees.
+        """LightGBM's parameters for *rows* rows.
 
         Small data sets train on one thread, as more threads would cost more than they save.
         """
-        return {
+        threads = min(default_threads(), 1 + rows // _ROWS_A_THREAD)
+        return self.common_parameters(threads) | {
             "boosting": "gbdt",
-            "num_leaves": self.leaves,
             "learning_rate": self.learning_rate,
             "feature_fraction": self.feature_fraction,
-            "bagging_fraction": self.row_fraction,
-            "bagging_freq": 1,
-            "min_data_in_leaf": self.min_rows_in_leaf,
-            "min_sum_hessian_in_leaf": 1e-3,
-            "feature_pre_filter": False,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": min(default_threads(), 1 + rows // _ROWS_A_THREAD),
-            "seed": self.seed,
-            "verbosity": -1,
         }
 
 
@@ -119,12 +105,9 @@ class BoostedTrees(SampleLearner):
     """
 
     def __init__(
-        self,
-        options: BoostedOptions | None = None,
-        prior: AnalyticModel | None = None,
-        base: Sequence[WeightedTrees] = (),
+        self, options: BoostedOptions | None = None, base: Sequence[WeightedTrees] = ()
     ) -> None:
-        super().__init__(prior)
+        super().__init__()
         self.options = options or BoostedOptions()
         self._base = tuple((trees.weight, _read_trees(trees.text)) for trees in base)
         self._booster: _Blend | None = _Blend(self._base) if base else None
