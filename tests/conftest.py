@@ -8,7 +8,9 @@ import gc
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial, partialmethod
 from pathlib import Path
 from tempfile import mkdtemp
@@ -151,6 +153,28 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@dataclass
+class Clock:
+    """Stands still but for those who sleep; no sleep is shorter than a millisecond."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds, 1e-3)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """In place of ``time.monotonic`` and ``time.sleep``: what meets a deadline is always the same."""
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    return clock
 
 
 @pytest.fixture

