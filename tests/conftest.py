@@ -10,7 +10,6 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial, partialmethod
 from pathlib import Path
 from tempfile import mkdtemp
@@ -25,6 +24,7 @@ from ansorpy.measure.run import runner
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.tasks.predict import PredictOptions
 from tests.search.small import EVOLUTION, PREDICTION
+from tests.waiting import Clock
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
 os.environ.setdefault("ANSORPY_CALIBRATE", "0")
@@ -153,19 +153,6 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@dataclass
-class Clock:
-    """Stands still but for those who sleep; no sleep is shorter than a millisecond."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += max(seconds, 1e-3)
 
 
 @pytest.fixture
