@@ -157,7 +157,7 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """In place of ``time.monotonic`` and ``time.sleep``: what meets a deadline is always the same."""
+    """In place of ``time.monotonic`` and ``time.sleep``: what meets a deadline never differs."""
     clock = Clock()
     monkeypatch.setattr(time, "monotonic", clock)
     monkeypatch.setattr(time, "sleep", clock.sleep)
