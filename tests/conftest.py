@@ -17,12 +17,14 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from ansorpy.config import available_cores
 from ansorpy.evaluation.bench import turns
 from ansorpy.measure.run import runner
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.tasks.predict import PredictOptions
+from tests.budget import explores
 from tests.search.small import EVOLUTION, PREDICTION
 from tests.waiting import Clock
 
@@ -92,8 +94,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection() -> None:
-    """What thousands of tests are made of lives to the end: the garbage collector may skip it."""
+    """What thousands of tests are made of lives to the end: the garbage collector may skip it.
+
+    The numbers in the source of all modules that are loaded, which hypothesis would read for
+    seconds and draw from, are left to those who explore: examples shall not hang on what was loaded.
+    """
     gc.disable()
+    if not explores():
+        name = "_get_local_constants"
+        pytest.MonkeyPatch().setattr(providers, name, lambda: providers._local_constants)
 
 
 def pytest_collection_finish() -> None:
