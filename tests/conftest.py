@@ -96,8 +96,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection() -> None:
     """What thousands of tests are made of lives to the end: the garbage collector may skip it.
 
-    The numbers in the source of all modules that are loaded, which hypothesis would read for
-    seconds and draw from, are left to those who explore: examples shall not hang on what was loaded.
+    Hypothesis would read the numbers in all modules that are loaded, for seconds, and draw from
+    them.  That is left to those who explore: the same examples are drawn, whatever was loaded.
     """
     gc.disable()
     if not explores():
