@@ -41,7 +41,7 @@ $(VENV)/.with-%: requirements/%.txt $(STAMP)
 
 demo: $(VENV)/.with-bench
 	mkdir -p $(DEMO)
-	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
+	$(BIN)/python -m benchmarks.zoo squeezenet $(DEMO)/squeezenet.onnx --seed 0
 	$(BIN)/ansorpy compile $(DEMO)/squeezenet.onnx -o $(DEMO)/squeezenet.so --effort $(EFFORT) --db $(DEMO)/squeezenet.db
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime openvino

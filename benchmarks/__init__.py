@@ -1,1 +1,1 @@
-"""Benchmarks: speed compared to other engines, measured in the same way as by ``ansorpy bench``."""
+"""Benchmarks; docs/results/index.md says which command measures what."""

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -35,7 +36,8 @@ from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table as Rows
 from ansorpy.search.population import sample_valid, score_all
 from ansorpy.target import Target
-from benchmarks.cells import write_into
+from benchmarks.common.command import exit_code
+from benchmarks.common.pages import write_into
 from benchmarks.ops.families.conv2d import Conv2d
 
 __all__ = ["Phases", "Rounds", "main", "measure_round", "measure_rounds", "measure_sketch"]
@@ -274,7 +276,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
-    options = p.parse_args(arguments)
+    return exit_code(partial(_run, p.parse_args(arguments)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Measure the cases, print the tables, and write what was asked for."""
     found: list[Phases] = []
     rounds: list[Rounds] = []
     for name in options.only:

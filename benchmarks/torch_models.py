@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import geometric_mean
 
 import torch
@@ -22,7 +23,8 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import compare
 from ansorpy.evaluation.tables import Table, show
-from benchmarks.command import exit_code, say
+from benchmarks.common.command import exit_code, say
+from benchmarks.common.pages import write_into
 
 __all__ = ["MODELS", "main", "open_model"]
 
@@ -131,6 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--threads", type=int, default=available_cores())
     p.add_argument("--effort", choices=("none", "quick", "full"), default="none")
     p.add_argument("--db", help="database of ansorpy's trials")
+    p.add_argument("--into", type=Path, metavar="FILE", help="replace the table in a document")
     options = p.parse_args(arguments)
     return exit_code(lambda: _main(options))
 
@@ -154,8 +157,11 @@ def _main(options: argparse.Namespace) -> int:
         rows.append((name, *cells, f"{ratios[-1]:.2f}"))
     heading = ("model", *(f"{engine} ms" for engine in ENGINES), "ratio")
     title = f"{options.threads} threads, effort {options.effort}, torch {torch.__version__}"
-    show(Table(title, heading, tuple(rows), frozenset(heading[1:])))
-    say(f"geometric mean of the ratios: {geometric_mean(ratios):.2f}")
+    rows.append(("geometric mean", *[""] * len(ENGINES), f"{geometric_mean(ratios):.2f}"))
+    table = Table(title, heading, tuple(rows), frozenset(heading[1:]))
+    show(table)
+    if options.into is not None:
+        write_into(options.into, "benchmarks.torch_models", [table])
     return 0
 
 

@@ -1,17 +1,19 @@
 """Measure how much another network's records speed up tuning: ``python -m benchmarks.warm``.
 
 Tunes a network, then another one: from scratch, and in several ways from the first one's records.
-Networks are named as in ``benchmarks.light``, with the image size: ``squeezenet@160``.  At the end,
-the best programs of all ways are timed again, alternating.  The table has the sum of all kernels'
-times, weighted by their calls, after various numbers of trials per task.
+Networks are named as in ``benchmarks.zoo.light``, with the image size: ``squeezenet@160``.  At the
+end, the best programs of all ways are timed again, alternating.  The table has the sum of all
+kernels' times, weighted by their calls, after various numbers of trials per task.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,16 +30,19 @@ from ansorpy.evaluation.tables import Table, show
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.population import Candidate
+from ansorpy.search.strategy import Context
 from ansorpy.search.task_search import SearchOptions
-from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
-from benchmarks.light import light_model
+from benchmarks.common.command import exit_code
+from benchmarks.common.pages import write_into
+from benchmarks.zoo.light import light_model
 
 __all__ = ["WAYS", "Way", "main", "network", "totals"]
 
@@ -60,8 +65,8 @@ class Way:
     file: bool = False
     own: bool = True
 
-    def first(self, context: TransferContext) -> Sequence[Candidate]:
-        return ScheduleReuse().first(context) if self.schedules else ()
+    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
+        return ScheduleReuse().first(context, trials) if self.schedules else ()
 
 
 WAYS = {
@@ -171,9 +176,13 @@ def timed_again(outcomes: Sequence[Sequence[Outcome]]) -> list[list[float]]:
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    return exit_code(partial(_run, _parser().parse_args(arguments)))
+
+
+def _run(options: argparse.Namespace) -> int:
     """Run the comparison and print its table."""
-    options = _parser().parse_args(arguments)
     first, second = (network(n, options.threads, 0) for n in (options.first, options.second))
     known = {task.key for task in first}
     second = {task: weight for task, weight in second.items() if task.key not in known}
@@ -196,7 +205,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         (name, *(f"{mean * 1e6:.1f}" for mean in np.mean(values, axis=0)))
         for name, values in sums.items()
     ]
-    show(Table("", heading, tuple(rows), frozenset(heading[1:])))
+    table = Table("", heading, tuple(rows), frozenset(heading[1:]))
+    show(table)
+    if options.into is not None:
+        write_into(options.into, "benchmarks.warm", [table])
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -211,8 +224,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--records", type=Path, help="keep the first network's records here")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--into", type=Path, metavar="FILE", help="replace the table in a document")
     return parser
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

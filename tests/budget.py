@@ -10,20 +10,21 @@ from typing import TypeVar
 
 from hypothesis import settings
 
-__all__ = ["examples", "some"]
+__all__ = ["examples", "explores", "some"]
 
 T = TypeVar("T")
 
 
 def examples(most: int) -> settings:
     """Draws *most* examples when exploring, else a fifth of them, always the same."""
-    return settings(max_examples=most if _explores() else -(-most // 5))
+    return settings(max_examples=most if explores() else -(-most // 5))
 
 
 def some(cases: Iterable[T], first: int = 0) -> list[T]:
     """All *cases* when exploring, else every third, from number *first* (0, 1 or 2) on."""
-    return list(cases) if _explores() else list(cases)[first % 3 :: 3]
+    return list(cases) if explores() else list(cases)[first % 3 :: 3]
 
 
-def _explores() -> bool:
+def explores() -> bool:
+    """Whether each run draws other examples."""
     return settings.default is not None and not settings.default.derandomize

@@ -8,6 +8,7 @@ import gc
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from functools import partial, partialmethod
 from pathlib import Path
@@ -16,13 +17,16 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from ansorpy.config import available_cores
 from ansorpy.evaluation.bench import turns
 from ansorpy.measure.run import runner
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.tasks.predict import PredictOptions
+from tests.budget import explores
 from tests.search.small import EVOLUTION, PREDICTION
+from tests.waiting import Clock
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
 os.environ.setdefault("ANSORPY_CALIBRATE", "0")
@@ -90,8 +94,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection() -> None:
-    """What thousands of tests are made of lives to the end: the garbage collector may skip it."""
+    """What thousands of tests are made of lives to the end: the garbage collector may skip it.
+
+    Hypothesis would read the numbers in all modules that are loaded, for seconds, and draw from
+    them.  That is left to those who explore: the same examples are drawn, whatever was loaded.
+    """
     gc.disable()
+    if not explores():
+        name = "_get_local_constants"
+        pytest.MonkeyPatch().setattr(providers, name, lambda: providers._local_constants)
 
 
 def pytest_collection_finish() -> None:
@@ -151,6 +162,15 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """In place of ``time.monotonic`` and ``time.sleep``: what meets a deadline never differs."""
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    return clock
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from ansorpy import errors
 from ansorpy.cli.main import VERBS
 from ansorpy.config import KNOBS
 from ansorpy.measure.records.schema import IN_MEMORY, connect
+from tests.api.display.events import LARGE, SMALL, planned, report
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -95,6 +96,23 @@ def test_pictures_are_those_that_the_script_draws(monkeypatch: pytest.MonkeyPatc
     for name, drawn in importlib.import_module("pictures").drawn().items():
         assert (ROOT / "docs" / "pictures" / name).read_text() == drawn, name
         assert len(drawn) < 20_000 and f"pictures/{name})" in pages, name
+
+
+def test_the_picture_of_a_terminal_is_drawn_when_it_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``python docs/_site/terminal.py`` draws once, at its share of the budget."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_site"))
+    drawing = importlib.import_module("terminal")
+    picture = drawing.Picture("ansorpy compile net.onnx", width=90, rows=5, at=0.5)
+    picture(planned(tmp_path / "t.db", trials=8))
+    picture(report(total_trials=4, trial_limit=8, best_s=2e-3))
+    assert not picture.svg, "a task has no program yet"
+    picture(report(large=False, total_trials=5, trial_limit=8, best_s=1e-3, total_s=5e-3))
+    drawn = picture.svg
+    assert drawn.startswith("<svg") and LARGE.name in drawn and SMALL.name in drawn
+    picture(report(total_trials=6, trial_limit=8, best_s=1e-3, total_s=4e-3))
+    assert picture.svg == drawn
 
 
 def test_messages_with_remedies_exist() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Unpack, cast
 from ansorpy.api.arguments import PartArguments
 from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.saved import read_network
+from ansorpy.cost.pretrained import pretrained_for
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.cost.static_linear import StaticLinear
@@ -19,6 +20,7 @@ from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import completed
 from ansorpy.registry import Registry
 from ansorpy.search.task_search import SearchOptions
+from ansorpy.target import Target
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.tune import TuneOptions
 
@@ -59,15 +61,20 @@ class Parts:
             return _named_file(choice)
         return _read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
 
-    def tuning(self, seed: int) -> TuneOptions:
-        """The options of a tuning run that uses these parts."""
+    def model_for(self, target: Target) -> Callable[[], CostModel]:
+        """The factory of the cost model for *target*: boosted starts from the model that ships."""
+        shipped = pretrained_for(target) if self.choices["cost_model"] == "boosted" else None
+        return shipped or self.model
+
+    def tuning(self, seed: int, target: Target) -> TuneOptions:
+        """The options of a tuning run for *target* that uses these parts."""
         chosen = {
             name: part.of(choice)
             for name, choice in self.choices.items()
             if name != "cost_model" and (part := TUNING_PARTS.get(name))
         }
         options = TuneOptions(search=SearchOptions(seed=seed))
-        return with_parts(options, {**chosen, "cost_model": self.model})
+        return with_parts(options, {**chosen, "cost_model": self.model_for(target)})
 
     def policy(self) -> TimingPolicy:
         """The policy for timing candidates."""

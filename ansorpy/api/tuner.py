@@ -167,12 +167,13 @@ class Tuner:
         ]
         warn_of_writers(self.request.db, self.database.sessions.others())
         runner = _StoppableRunner(self.runner, self.request)
+        options = self.request.parts.tuning(self.request.seed, self.request.target)
         tuning = tune_tasks(
             entries,
             budget,
             runner,
             self.database,
-            options=replace(self.request.parts.tuning(self.request.seed), networks=tuple(networks)),
+            options=replace(options, networks=tuple(networks)),
             listener=self.request.listener,
             journal=RecordingJournal(self.database, self.began_at),
         )

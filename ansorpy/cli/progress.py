@@ -141,13 +141,17 @@ def _ranked_text(request: Request) -> str:
     choice = request.parts.choices["cost_model"]
     if choice not in ("boosted", "analytic"):
         return "programs are ranked by the given model"
-    shipped = pretrained_for(request.target) if choice == "boosted" else None
+    return f"programs are ranked by {_shipped_text(request) or 'the closed-form model'}"
+
+
+def _shipped_text(request: Request) -> str:
+    """The model that ships for the target, if the cost model starts from it."""
+    is_default = request.parts.choices["cost_model"] == "boosted"
+    shipped = pretrained_for(request.target) if is_default else None
     if shipped is None:
-        return "programs are ranked by the closed-form model"
-    return (
-        f"programs are ranked by the model that ships for {shipped.family} "
-        f"({shipped.programs} programs of {shipped.tasks} tasks)"
-    )
+        return ""
+    data = f"{shipped.programs} programs of {shipped.tasks} tasks"
+    return f"the model that ships for {shipped.family} ({data})"
 
 
 def _limits_text(request: Request) -> str:
@@ -164,4 +168,6 @@ def _limits_text(request: Request) -> str:
         )
         if limit is not None
     ]
-    return f"tuning up to {', '.join(limits)}, records in {request.db}"
+    text = f"tuning up to {', '.join(limits)}, records in {request.db}"
+    shipped = _shipped_text(request)
+    return f"{text}; the search starts from {shipped}" if shipped else text

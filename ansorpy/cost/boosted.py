@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ansorpy.config import default_threads
-from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.features import FEATURE_NAMES, extract_all
-from ansorpy.cost.learner import SampleLearner, per_statement
+from ansorpy.cost.learner import SampleLearner, TreeOptions, per_statement
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.ranking import pack_ranking
@@ -34,7 +33,7 @@ records: among 1, 2 and 3, 3 ranks best, and 1 trusts the prior too little."""
 
 
 @dataclass(frozen=True)
-class BoostedOptions:
+class BoostedOptions(TreeOptions):
     """Options for training the trees.
 
     Source: TenSet's LightGBM model, with fewer and smaller trees: 150 trees of 31 leaves score
@@ -43,12 +42,10 @@ class BoostedOptions:
 
     trees: int = 120
     leaves: int = 31
+    row_fraction: float = 0.7
+    """Improves results on unseen rows (measured)."""
     learning_rate: float = 0.1
     feature_fraction: float = 0.84375
-    row_fraction: float = 0.7
-    """Share of rows sampled for each tree; improves results on unseen rows (measured)."""
-    min_rows_in_leaf: int = 2
-    min_programs: int = 8
     trust: float = 0.25
     """Weight of the trees' sum in ranking programs.  Pairs have an order but no distance, so
     training keeps driving distinguishable programs apart, especially when there are few.  The sign
@@ -59,36 +56,22 @@ class BoostedOptions:
     including those of earlier runs, as if the run had never stopped ..."""
     refit_least: float = 0.02
     """... and this share of all programs, including recalled ones, which make training slower."""
-    base_programs: int = 400
-    """Number of programs of its own tasks after which the model's new trees weigh as much as the
-    initial ones (which may come from the same records of other tasks)."""
-    seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
-        """LightGBM's parameters for *rows* rows, chosen so that equal data give equal trees.
+        """LightGBM's parameters for *rows* rows.
 
         Small data sets train on one thread, as more threads would cost more than they save.
         """
-        return {
+        threads = min(default_threads(), 1 + rows // _ROWS_A_THREAD)
+        return self.common_parameters(threads) | {
             "boosting": "gbdt",
-            "num_leaves": self.leaves,
             "learning_rate": self.learning_rate,
             "feature_fraction": self.feature_fraction,
-            "bagging_fraction": self.row_fraction,
-            "bagging_freq": 1,
-            "min_data_in_leaf": self.min_rows_in_leaf,
-            "min_sum_hessian_in_leaf": 1e-3,
-            "feature_pre_filter": False,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": min(default_threads(), 1 + rows // _ROWS_A_THREAD),
-            "seed": self.seed,
-            "verbosity": -1,
         }
 
 
 class WeightedTrees(NamedTuple):
-    """Trees in LightGBM's text format, and the weight of their sum."""
+    """Trees in LightGBM's text format, and the weight of their sum (``BoostedOptions.trust``)."""
 
     weight: float
     text: str
@@ -113,20 +96,18 @@ class BoostedTrees(SampleLearner):
     A program's score is the analytic throughput times one factor per statement, the exponential
     of the trees' output scaled by ``trust``.  The trees are trained to order each task's programs
     (:func:`~ansorpy.cost.ranking.pack_ranking`), and retrained from scratch on all records.
-    Trees of an earlier model (*base*) are combined with those trained here; their weight falls as
-    more programs are learned here (``base_programs``).
+    Trees of an earlier model (*base*) stay as they are: those trained here learn what the earlier
+    ones leave to be ordered.  On recorded spaces this needs fewer trials than a weighted mean of
+    both, with any weights that were tried (docs/results/search.md).
     Paper: OSDI'20 §5.2.  Differs: starts from the analytic model, so the first rounds are not
     random.  Uses a ranking loss; the paper fits throughput by squared error, which ordered fewer
     held-out programs correctly (docs/results/search.md).
     """
 
     def __init__(
-        self,
-        options: BoostedOptions | None = None,
-        prior: AnalyticModel | None = None,
-        base: Sequence[WeightedTrees] = (),
+        self, options: BoostedOptions | None = None, base: Sequence[WeightedTrees] = ()
     ) -> None:
-        super().__init__(prior)
+        super().__init__()
         self.options = options or BoostedOptions()
         self._base = tuple((trees.weight, _read_trees(trees.text)) for trees in base)
         self._booster: _Blend | None = _Blend(self._base) if base else None
@@ -160,8 +141,8 @@ class BoostedTrees(SampleLearner):
         return score
 
     def _factor(self, total: Floats) -> Floats:
-        """The factor by which the trees' sum scales the analytic throughput."""
-        factor: Floats = np.exp(total * (self.options.trust / PRIOR_WEIGHT))
+        """The factor by which the trees' weighted sum scales the analytic throughput."""
+        factor: Floats = np.exp(total / PRIOR_WEIGHT)
         return factor
 
     def _corrections(self, nests: Sequence[Sequence[LeafView]]) -> list[Floats]:
@@ -198,23 +179,18 @@ class BoostedTrees(SampleLearner):
         import lightgbm
 
         training = self.data.training()
-        share = np.diff(np.append(training.starts, len(training.program)))[training.program]
-        rows = lightgbm.Dataset(
-            training.features,
-            init_score=PRIOR_WEIGHT * training.prior[training.program] / share,
-            label=np.zeros(len(training.program)),
-            free_raw_data=True,
-        )
         parameters = self.options.parameters(len(training.program))
         parameters["objective"] = pack_ranking(training, self.options.seed)
+        share = np.diff(np.append(training.starts, len(training.program)))[training.program]
+        start = PRIOR_WEIGHT * training.prior[training.program] / share
+        if self._base:
+            earlier = _Blend(self._base).predict(training.features, parameters["num_threads"])
+            start += earlier / self.options.trust
+        rows = lightgbm.Dataset(
+            training.features, init_score=start, label=np.zeros(len(start)), free_raw_data=True
+        )
         grown = lightgbm.train(parameters, rows, num_boost_round=self.options.trees)
-        self._booster = self._blended(grown)
-
-    def _blended(self, grown: Booster) -> _Blend:
-        """The newly trained trees *grown*, combined with the initial ones."""
-        known = self.options.base_programs if self._base else 0
-        doubt = known / (known + self.own_programs) if known else 0.0
-        return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
+        self._booster = _Blend((*self._base, (self.options.trust, grown)))
 
     def trees(self) -> tuple[WeightedTrees, ...]:
         """All trees, the initial ones first; measured programs are not included."""

@@ -28,6 +28,10 @@ class TaskSamples:
         """The first *n* programs; all for None."""
         return TaskSamples(self.features[:n], self.prior_s[:n], self.seconds[:n])
 
+    def after(self, n: int) -> TaskSamples:
+        """The programs after the first *n*."""
+        return TaskSamples(self.features[n:], self.prior_s[n:], self.seconds[n:])
+
     @property
     def labels(self) -> Floats:
         """Throughput relative to the task's best program, in 0..1; failures are 0.
@@ -73,7 +77,13 @@ class Dataset:
     def __len__(self) -> int:
         return sum(len(samples.seconds) for samples in self.tasks.values())
 
-    def add(self, task: str, features: Iterable[Floats], prior_s: Floats, seconds: Floats) -> None:
+    def add(
+        self,
+        task: str,
+        features: Iterable[Floats],
+        prior_s: Iterable[float],
+        seconds: Iterable[float],
+    ) -> None:
         """Add programs of *task*: their features ``[statements, width]``, seconds (inf: failed)."""
         samples = self.tasks.setdefault(task, TaskSamples())
         samples.features.extend(features)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.features import FEATURE_NAMES
-from ansorpy.cost.learner import SampleLearner, statement_features
+from ansorpy.cost.learner import SampleLearner, TreeOptions, statement_features
 from ansorpy.cost.nest_view import Floats, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
@@ -21,42 +20,28 @@ __all__ = ["ForestOptions", "RandomForest"]
 
 
 @dataclass(frozen=True)
-class ForestOptions:
+class ForestOptions(TreeOptions):
     """Options for growing the trees.
 
     Source: AdaTune's surrogate, scikit-learn's forest of 10 trees with at most 10 features a split.
     """
 
     trees: int = 10
-    features_per_split: int = 10
     leaves: int = 63
     row_fraction: float = 0.632
-    """Share of rows that each tree sees: that of distinct rows in a bootstrap sample."""
-    min_rows_in_leaf: int = 2
-    min_programs: int = 8
+    """The share of distinct rows in a bootstrap sample."""
+    features_per_split: int = 10
     doubt: float = 0.5
     """Standard deviation of a score's logarithm before there are trees."""
     slowest: float = 0.01
     """Throughput, relative to the task's best, of failures and of everything slower."""
-    seed: int = 43
 
     def parameters(self) -> dict[str, Any]:
-        """LightGBM's parameters, chosen so that equal data give equal trees."""
-        return {
+        """LightGBM's parameters."""
+        return self.common_parameters(threads=1) | {
             "boosting": "rf",
             "objective": "regression",
-            "num_leaves": self.leaves,
             "feature_fraction_bynode": self.features_per_split / len(FEATURE_NAMES),
-            "bagging_fraction": self.row_fraction,
-            "bagging_freq": 1,
-            "min_data_in_leaf": self.min_rows_in_leaf,
-            "min_sum_hessian_in_leaf": 1e-3,
-            "feature_pre_filter": False,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1,
-            "seed": self.seed,
-            "verbosity": -1,
         }
 
 
@@ -73,10 +58,8 @@ class RandomForest(SampleLearner):
     grows the trees, each on a share of the rows without repetition.
     """
 
-    def __init__(
-        self, options: ForestOptions | None = None, prior: AnalyticModel | None = None
-    ) -> None:
-        super().__init__(prior)
+    def __init__(self, options: ForestOptions | None = None) -> None:
+        super().__init__()
         self.options = options or ForestOptions()
         self._forest: Booster | None = None
         self._trained_on = 0

@@ -10,9 +10,7 @@ import numpy as np
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import TaskSamples
-from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.metrics import Ranking, ranking
-from ansorpy.measure.records.samples import Samples
 
 __all__ = ["FOLDS", "LEAST_HELD_OUT", "LEVELS", "Judged", "Knowing", "common_level", "judge"]
 
@@ -72,7 +70,7 @@ def judge(
     Cost: trains ``FOLDS * (1 + 2 * len(levels))`` models if all are requested.
     """
     starts = {name: _held_from(samples, levels) for name, samples in tasks.items()}
-    held = {n: _part(tasks[n], start, None) for n, start in starts.items() if start is not None}
+    held = {name: tasks[name].after(n) for name, n in starts.items() if n is not None}
     held = {name: late for name, late in held.items() if np.isfinite(late.seconds).any()}
     judged = list(held)
     found = []
@@ -107,7 +105,7 @@ def _models(
     before = _trained(others, options)
     yield Knowing.OTHERS, 0, before
     for level in levels:
-        own = {name: _part(tasks[name], 0, level) for name in fold}
+        own = {name: tasks[name].first(level) for name in fold}
         if Knowing.OWN in wanted:
             yield Knowing.OWN, level, _trained({**others, **own}, options)
         if Knowing.LOADED in wanted:
@@ -121,16 +119,9 @@ def _trained(
 ) -> BoostedTrees:
     model = BoostedTrees(options, base=base)
     for name, part in parts.items():
-        prior_s, seconds = np.asarray(part.prior_s), np.asarray(part.seconds)
-        model.take(name, Samples(SAMPLE_VERSION, part.features, prior_s, seconds))
+        model.take(name, part)
     model.refit()
     return model
-
-
-def _part(samples: TaskSamples, first: int, end: int | None) -> TaskSamples:
-    return TaskSamples(
-        samples.features[first:end], samples.prior_s[first:end], samples.seconds[first:end]
-    )
 
 
 def _judged(

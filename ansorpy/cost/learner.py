@@ -3,21 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
-from ansorpy.cost.dataset import Dataset
+from ansorpy.cost.dataset import Dataset, TaskSamples
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
-__all__ = ["SAMPLE_VERSION", "SampleLearner", "per_statement", "statement_features"]
+__all__ = [
+    "SAMPLE_VERSION", "SampleLearner", "TreeOptions", "per_statement", "samples_of",
+    "statement_features",
+]  # fmt: skip
 
 SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
 """Version of the training samples: the features, and the analytic estimate that models correct."""
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Options for growing trees with LightGBM.
+
+    Args:
+        leaves: Most leaves of a tree.
+        row_fraction: Share of rows sampled for each tree.
+        min_programs: With fewer programs, nothing is trained.
+    """
+
+    trees: int
+    leaves: int
+    row_fraction: float
+    min_rows_in_leaf: int = 2
+    min_programs: int = 8
+    seed: int = 43
+
+    def common_parameters(self, threads: int) -> dict[str, Any]:
+        """LightGBM's parameters, chosen so that equal data give equal trees."""
+        return {
+            "num_leaves": self.leaves,
+            "bagging_fraction": self.row_fraction,
+            "bagging_freq": 1,
+            "min_data_in_leaf": self.min_rows_in_leaf,
+            "min_sum_hessian_in_leaf": 1e-3,
+            "feature_pre_filter": False,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": threads,
+            "seed": self.seed,
+            "verbosity": -1,
+        }
 
 
 class SampleLearner:
@@ -26,27 +65,21 @@ class SampleLearner:
     ``data`` holds all programs, those of other tasks and of earlier runs included.
     """
 
-    def __init__(self, prior: AnalyticModel | None = None) -> None:
-        self.prior = prior or AnalyticModel()
+    def __init__(self) -> None:
+        self.prior = AnalyticModel()
         self.data = Dataset()
         self._own: set[str] = set()
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
         """Remember measured programs of *task*; infinite seconds mean that one failed."""
-        samples = self.samples(task, programs, seconds)
+        samples = samples_of(task, programs, seconds)
         self.take(task.key, samples)
         return samples
 
-    def take(self, task_key: str, samples: Samples) -> None:
-        """Remember samples made by :meth:`samples` as this model's own."""
-        self.recall({task_key: samples})
+    def take(self, task_key: str, samples: Samples | TaskSamples) -> None:
+        """Remember samples of programs measured in this run."""
+        self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
         self._own.add(task_key)
-
-    def samples(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
-        """The training samples of these programs."""
-        views = view_nest(programs.nest, len(programs))
-        features = list(statement_features(views))
-        return Samples(SAMPLE_VERSION, features, self.prior.seconds(task, views), seconds)
 
     @property
     def remembers(self) -> tuple[str, int]:
@@ -62,6 +95,13 @@ class SampleLearner:
     def own_programs(self) -> int:
         """Number of programs of the tasks learned in this run, including those of earlier runs."""
         return sum(len(self.data.tasks[key].seconds) for key in self._own)
+
+
+def samples_of(task: Task, programs: Programs, seconds: Floats) -> Samples:
+    """The training samples of measured programs: their features and analytic estimates."""
+    views = view_nest(programs.nest, len(programs))
+    features = list(statement_features(views))
+    return Samples(SAMPLE_VERSION, features, AnalyticModel().seconds(task, views), seconds)
 
 
 def statement_features(views: Sequence[LeafView]) -> Floats:

@@ -10,7 +10,9 @@ from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
-__all__ = ["Batching", "CostModel", "Remembering", "Uncertain", "Valuing", "predictions"]
+__all__ = [
+    "Batching", "CostModel", "Remembering", "StaticModel", "Uncertain", "Valuing", "predictions",
+]  # fmt: skip
 
 
 class CostModel(Protocol):
@@ -28,6 +30,16 @@ class CostModel(Protocol):
 
     def refit(self) -> None:
         """Train on everything learned so far."""
+
+
+class StaticModel:
+    """The base of cost models that learn nothing from measurements."""
+
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
+        """Nothing."""
+
+    def refit(self) -> None:
+        """Nothing."""
 
 
 @runtime_checkable

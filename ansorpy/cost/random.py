@@ -6,12 +6,13 @@ import numpy as np
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import StaticModel
 from ansorpy.ir.task import Task
 
 __all__ = ["RandomModel"]
 
 
-class RandomModel:
+class RandomModel(StaticModel):
     """Gives every candidate a random score, as a baseline for the other models.
 
     Scores come from one stream: the same calls in the same order give the same scores.
@@ -23,9 +24,3 @@ class RandomModel:
     def predict(self, task: Task, programs: Programs) -> Floats:
         """A random number in 0..1 for each program."""
         return self._rng.random(len(programs))
-
-    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
-        """Nothing."""
-
-    def refit(self) -> None:
-        """Nothing."""

@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
-from ansorpy.cost.analytic.cpu.core import StepCycles, step_cycles, visit_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
-from ansorpy.cost.analytic.cpu.model import leaf_cost, share_run, thread_balance
-from ansorpy.cost.analytic.cpu.tile import tile_of
+from ansorpy.cost.analytic.cpu.model import TERMS, leaf_cost
 from ansorpy.cost.analytic.model import PRIOR_VERSION
-from ansorpy.cost.nest_view import Floats, LeafView, view_nest
+from ansorpy.cost.nest_view import Floats, view_nest
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import StaticModel
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
 
-__all__ = ["TERMS", "StaticLinear", "fitted_weights", "static_terms"]
+__all__ = ["StaticLinear", "fitted_weights", "static_terms"]
 
 _FORMAT: Literal["ansorpy-static-linear"] = "ansorpy-static-linear"
 _AGAIN = "fit them again: ansorpy dataset train DATA --cost-model static_linear -o weights.json"
 
-_STEP = tuple(field.name for field in fields(StepCycles))
-
-TERMS = (*_STEP, "visits", "tasks", "l2", "l3", "dram", "forks")
-"""What a program's time is a sum of.  In a step: arithmetic, loads and stores, waiting for the last
-step's sums, issued instructions, spills.  Then: moving results out of registers, starting tasks,
-traffic from the caches and from memory, forks."""
-
 
 @dataclass(frozen=True)
-class StaticLinear:
+class StaticLinear(StaticModel):
     """Scores programs by a weighted sum of static features; learns nothing while it searches.
 
-    The features are the seconds that each of :data:`TERMS` would take alone.  The weights are
-    fitted once for a kind of machine (``ansorpy dataset train``) and kept in a file that
-    ``--cost-model`` accepts.  Without a file they are 1, as if nothing overlapped.
+    The features are the seconds that each of the analytic model's
+    :data:`~ansorpy.cost.analytic.cpu.model.TERMS` would take alone.  The weights are fitted once
+    for a kind of machine (``ansorpy dataset train``) and kept in a file that ``--cost-model``
+    accepts.  Without a file they are 1, as if nothing overlapped.
 
     Paper: Tuna (Wang et al., arXiv 2104.14641).  There is no public code, so the list of features
     is ours.  Differs: they are computed from the loop nest for a whole population at once, without
@@ -70,12 +63,6 @@ class StaticLinear:
         seconds = static_terms(task, programs) @ np.asarray(self.weights)
         score: Floats = 1.0 / np.maximum(seconds, np.finfo(np.float64).tiny)
         return score
-
-    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
-        """Nothing: measurements of a search change no weight."""
-
-    def refit(self) -> None:
-        """Nothing."""
 
     def text(self) -> str:
         """The content of its file, which :meth:`read` reads."""
@@ -131,21 +118,9 @@ def static_terms(task: Task, programs: Programs) -> Floats:
     machine = MachineModel.of(task.target)
     total = np.zeros((len(programs), len(TERMS)))
     for view in view_nest(programs.nest, len(programs)):
-        terms = _leaf_terms(view, machine, task)
-        total += np.stack([view.spread(term) for term in terms], axis=1)
+        cost = leaf_cost(view, machine, task.threads, task.reuse_distance_bytes)
+        total += np.stack([view.spread(term) for term in cost.terms], axis=1)
     return total
-
-
-def _leaf_terms(view: LeafView, machine: MachineModel, task: Task) -> list[Floats]:
-    """Seconds of one statement's terms, per setting."""
-    tile = tile_of(view, machine)
-    step, run = step_cycles(view, tile, machine), share_run(view, tile)
-    speedup, tasks, _ = thread_balance(view, task.threads)
-    cycles = [run * tile.steps * getattr(step, name) for name in _STEP]
-    cycles += [run * tile.visits * visit_cycles(view, tile, machine), tasks]
-    cost = leaf_cost(view, machine, task.threads, task.reuse_distance_bytes)
-    inside = [c / (machine.clock_hz * speedup) for c in cycles]
-    return [*inside, cost.l2_s, cost.l3_s, cost.dram_s, cost.fork_s]
 
 
 def fitted_weights(measured: Sequence[tuple[Floats, Floats]]) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from ansorpy.cost.holdout import Judged, Knowing
 from ansorpy.cost.metrics import Ranking
 from ansorpy.evaluation.tables import Table
 
-__all__ = ["Evaluated", "figures", "models_table", "overall_table", "tasks_table"]
+__all__ = ["Evaluated", "figures", "models_table", "overall_table"]
 
 _HEADING = ("correlation", "recall of 5", "speed of 1", "speed of 5")
 
@@ -66,18 +66,6 @@ def overall_table(found: Sequence[Judged]) -> Table:
 def _means(figures: Sequence[Ranking]) -> tuple[str, ...]:
     columns = np.array([astuple(f) for f in figures], dtype=np.float64).T
     return tuple("-" if np.isnan(c).all() else f"{np.nanmean(c):.3f}" for c in columns)
-
-
-def tasks_table(found: Sequence[Judged]) -> Table:
-    """Rank correlations, one row per task."""
-    models = sorted({(j.known, j.knowing.value) for j in found})
-    heading = ("held out", *(value.format(known) for known, value in models))
-    rows = []
-    for task in sorted({j.task for j in found}):
-        of = {(j.known, j.knowing.value): j for j in found if j.task == task}
-        cells = [f"{of[m].figures.correlation:.2f}" if m in of else "" for m in models]
-        rows.append((task, str(next(iter(of.values())).held_out), *cells))
-    return Table("rank correlation", ("task", *heading), tuple(rows), frozenset(heading))
 
 
 def figures(found: Sequence[Judged]) -> list[dict[str, object]]:

@@ -122,7 +122,7 @@ class Grid:
             raise ForeignFile(
                 f"the grid {header.name} was recorded over {', '.join(header.cut)}; "
                 f"its schedule now has the open decisions {', '.join(names)}",
-                hint="record it again: python -m benchmarks.search.record",
+                hint="record it again: python -m benchmarks.spaces.record",
             )
         return with_domains(state, header.cut)
 

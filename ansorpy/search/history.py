@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -143,17 +143,11 @@ class History:
 
         *ended* is the reason why measuring stopped.
         """
-        lines = _summary(task, self.trials, self.failures, self.reasons)
-        return NoValidProgram("\n".join([*lines, *([f"ended: {ended}"] if ended else [])]))
-
-
-def _summary(
-    task: str, trials: int, failures: Mapping[TrialKind, int], reasons: Mapping[TrialKind, str]
-) -> list[str]:
-    if not trials:
-        return [f"{task}: nothing was measured, so there is no program to return"]
-    kinds = ", ".join(f"{count} {kind.value}" for kind, count in failures.items())
-    lines = [f"{task}: none of {trials} trials gave a correct program ({kinds or 'all too slow'})"]
-    for kind, reason in reasons.items():
-        lines += [f"first {kind.value}:", *(f"  {line}" for line in reason.splitlines())]
-    return lines
+        kinds = ", ".join(f"{count} {kind.value}" for kind, count in self.failures.items())
+        tried = f"none of {self.trials} trials gave a correct program ({kinds or 'all too slow'})"
+        nothing = "nothing was measured, so there is no program to return"
+        lines = [f"{task}: {tried if self.trials else nothing}"]
+        for kind, reason in self.reasons.items():
+            lines += [f"first {kind.value}:", *(f"  {line}" for line in reason.splitlines())]
+        lines += [f"ended: {ended}"] * bool(ended)
+        return NoValidProgram("\n".join(lines))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,13 @@ from ansorpy.schedule.state import State
 
 __all__ = [
     "Candidate",
+    "Key",
     "Pool",
     "Rebuilding",
     "Scored",
     "SketchSource",
+    "best_groups",
+    "by_sketch",
     "merged",
     "roulette",
     "sample_valid",
@@ -35,6 +38,9 @@ __all__ = [
     "top",
     "with_deviations",
 ]
+
+Key: TypeAlias = tuple[str, bytes]
+"""What identifies a candidate: its placed sketch and its row."""
 
 _SAMPLING_TRIES = 4
 
@@ -82,19 +88,19 @@ class Rebuilding(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One row picked for measuring.
+    """One row picked for measuring; all have the same score if no model was asked.
 
     ``deviation`` is the standard deviation of its score, if the model knows it.
     """
 
     sketch: PlacedSketch
     row: Table
-    score: float
+    score: float = 1.0
     deviation: float | None = None
 
     @property
-    def key(self) -> tuple[str, bytes]:
-        """Identity: placed sketch and row."""
+    def key(self) -> Key:
+        """Its identity."""
         return self.sketch.key, self.row.tobytes()
 
     def state(self) -> State:
@@ -145,7 +151,7 @@ class Pool:
     random: tuple[Candidate, ...] = ()
     more: bool = False
     fastest: Candidate | None = None
-    measured: Set[tuple[str, bytes]] = frozenset()
+    measured: Set[Key] = frozenset()
 
 
 def sample_valid(
@@ -196,12 +202,10 @@ def score_all(
     return [Scored(s, t, next(scores) if len(t) else np.zeros(0)) for s, t in tables]
 
 
-def top(
-    groups: Iterable[Scored], n: int, taken: Iterable[tuple[str, bytes]] = ()
-) -> list[Candidate]:
+def top(groups: Iterable[Scored], n: int, taken: Iterable[Key] = ()) -> list[Candidate]:
     """The *n* best distinct candidates of *groups* that are not *taken*, best first."""
     taken = set(taken)
-    shortlist: dict[tuple[str, bytes], Candidate] = {}
+    shortlist: dict[Key, Candidate] = {}
     for group in groups:
         kept = 0
         for at in np.argsort(-group.scores, kind="stable"):
@@ -213,6 +217,22 @@ def top(
             if kept == n:
                 break
     return sorted(shortlist.values(), key=lambda c: -c.score)[:n]
+
+
+def best_groups(groups: Iterable[Scored], n: int) -> list[Scored]:
+    """The *n* groups with the best rows, best first."""
+    return sorted((g for g in groups if len(g)), key=lambda g: -float(g.scores.max()))[:n]
+
+
+def by_sketch(candidates: Sequence[Candidate]) -> list[tuple[PlacedSketch, Table, list[int]]]:
+    """The placed sketches of *candidates*, each with their rows and their numbers."""
+    groups: dict[str, list[int]] = {}
+    for number, candidate in enumerate(candidates):
+        groups.setdefault(candidate.sketch.key, []).append(number)
+    return [
+        (candidates[numbers[0]].sketch, np.array([candidates[n].row for n in numbers]), numbers)
+        for numbers in groups.values()
+    ]
 
 
 def merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
@@ -245,16 +265,13 @@ def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate
     rescored: list[Candidate] = []
     if fastest is not None:
         rescored = score(task, model, fastest.sketch, fastest.row[None]).candidates()
-    groups: dict[str, list[Candidate]] = {}
-    for candidate in (*pool.best, *pool.random, *rescored):
-        groups.setdefault(candidate.sketch.key, []).append(candidate)
-    known: dict[tuple[str, bytes], float] = {}
-    for group in groups.values():
-        programs = Programs(group[0].sketch.space, np.array([c.row for c in group]))
-        found = model.deviations(task, programs)
+    everyone = [*pool.best, *pool.random, *rescored]
+    known: dict[Key, float] = {}
+    for sketch, table, numbers in by_sketch(everyone):
+        found = model.deviations(task, Programs(sketch.space, table))
         if found is None:
             return pool
-        known |= zip((c.key for c in group), found.tolist(), strict=True)
+        known |= zip((everyone[n].key for n in numbers), found.tolist(), strict=True)
 
     def judged(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
         return tuple(replace(c, deviation=known[c.key]) for c in candidates)

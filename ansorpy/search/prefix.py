@@ -17,9 +17,10 @@ import numpy as np
 from ansorpy.cost.programs import Beginning
 from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch
 from ansorpy.schedule.space import Domains, Space, Table, hull
-from ansorpy.search.population import Candidate, SketchSource, sample_valid
+from ansorpy.search.population import Candidate, Scored, SketchSource, sample_valid, score_all
+from ansorpy.search.strategy import Context
 
-__all__ = ["Decided", "Prefix", "begin"]
+__all__ = ["Decided", "Explored", "Prefix", "begin", "explored"]
 
 Decided = tuple[str, int | str]
 """A decision's name, and what was decided."""
@@ -186,3 +187,41 @@ def _placing(decided: tuple[Decided, ...], partial: PartialSketch) -> Prefix:
         return _Placing(decided, partial)
     sketch = partial.placed()
     return _Columns(decided, sketch, sketch.space.propagate(sketch.space.domains))
+
+
+@dataclass(frozen=True)
+class Explored:
+    """Scored programs that begin with ``prefix`` and take its ``option``."""
+
+    prefix: Prefix
+    option: Prefix
+    scored: Scored
+
+    @property
+    def best(self) -> float:
+        """The best score."""
+        return float(self.scored.scores.max())
+
+
+def explored(context: Context, prefixes: Sequence[Prefix], n: int) -> list[Explored]:
+    """About *n* random programs of each prefix, grouped by the option taken.
+
+    Programs of one placed sketch are scored as one table, whatever their prefix.
+    """
+    found = [
+        (prefix, option, sketch, table)
+        for prefix in prefixes
+        for option, sketch, table in prefix.explore(n, context.rng)
+    ]
+    sketches: dict[str, PlacedSketch] = {}
+    tables: dict[str, list[Table]] = {}
+    for _, _, sketch, table in found:
+        sketches.setdefault(sketch.key, sketch)
+        tables.setdefault(sketch.key, []).append(table)
+    joined = [(sketches[key], np.concatenate(parts)) for key, parts in tables.items()]
+    left = {s.sketch.key: s.scores for s in score_all(context.task, context.model, joined)}
+    groups = []
+    for prefix, option, sketch, table in found:
+        scores, left[sketch.key] = np.split(left[sketch.key], [len(table)])
+        groups.append(Explored(prefix, option, Scored(sketch, table, scores)))
+    return groups

@@ -37,15 +37,6 @@ class ResumedTrials:
         found = (n for n, r in enumerate(self.records) if r.steps == "[]" and r.definition == own)
         return next(found, None)
 
-    def groups(self, chosen: Sequence[int]) -> list[list[int]]:
-        """The *chosen* records that have candidates, grouped by placed sketch."""
-        grouped: dict[str, list[int]] = {}
-        for number in chosen:
-            if number in self.candidates:
-                key = self.candidates[number].sketch.key
-                grouped.setdefault(key, []).append(number)
-        return list(grouped.values())
-
     def state(self, number: int) -> State | None:
         """The program of a record, on the definition it was made for; None if it is unreadable."""
         record = self.records[number]

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, Scored, SketchSource
+from ansorpy.rules.placed_sketch import PlacedSketch
+from ansorpy.schedule.space import Table
+from ansorpy.search.population import Candidate, Key, Pool, Scored, SketchSource, sample_valid, top
+from ansorpy.search.selector import different
 
-__all__ = ["Context", "Strategy"]
+__all__ = ["Context", "Results", "Strategy"]
+
+Results: TypeAlias = Sequence[tuple[Candidate, MeasureResult]]
+"""Candidates that were measured, and what was found."""
 
 
 @dataclass
@@ -25,15 +31,35 @@ class Context:
     source: SketchSource
     model: CostModel
     rng: np.random.Generator
-    measured: set[tuple[str, bytes]] = field(default_factory=set)
+    measured: set[Key] = field(default_factory=set)
     """Keys of the measured candidates; :meth:`note` adds to them."""
     measured_of: Counter[str] = field(default_factory=Counter)
     """Number of measured candidates of each placed sketch, by its key."""
 
+    def samples(self, sketches: int, rows: int) -> list[tuple[PlacedSketch, Table]]:
+        """Random valid programs of *sketches* new placed sketches, about *rows* in all."""
+        drawn = self.source.draw(sketches, self.rng)
+        each = -(-rows // len(drawn))
+        return [(sketch, sample_valid(sketch, each, self.rng)) for sketch in drawn]
+
+    def shuffled(self, tables: Iterable[tuple[PlacedSketch, Table]]) -> list[Candidate]:
+        """The new programs of *tables* in random order, without asking the model."""
+        made = [Candidate(sketch, row) for sketch, table in tables for row in table]
+        order = self.rng.permutation(len(made))
+        return different(self.new(made[at] for at in order))
+
+    def new(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those of *candidates* that have not been measured."""
+        return [c for c in candidates if c.key not in self.measured]
+
     def some(self, groups: Iterable[Scored], n: int) -> tuple[Candidate, ...]:
         """At most *n* random candidates of *groups* that have not been measured."""
-        left = [c for group in groups for c in group.candidates() if c.key not in self.measured]
+        left = self.new(c for group in groups for c in group.candidates())
         return tuple(left[at] for at in self.rng.permutation(len(left))[:n])
+
+    def pool(self, found: Iterable[Scored], sampled: Iterable[Scored], n: int) -> Pool:
+        """The pool of the best new candidates *found*, and of random ones of those *sampled*."""
+        return Pool(tuple(top(found, 2 * n, self.measured)), self.some(sampled, 2 * n))
 
     def note(self, candidates: Iterable[Candidate]) -> None:
         """Mark *candidates* as measured."""
@@ -53,5 +79,9 @@ class Strategy(Protocol):
         because the time ran out sets ``more``.
         """
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Receive results of candidates from this strategy or from the transfer source."""
+    def tell(self, found: Results) -> None:
+        """Receive results of candidates from this strategy or from the transfer source.
+
+        Strategies that derive from this class may leave it out: results reach the model anyway.
+        """
+        return

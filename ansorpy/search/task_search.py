@@ -23,14 +23,14 @@ from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import History
-from ansorpy.search.population import Candidate, SketchSource, with_deviations
+from ansorpy.search.population import Candidate, SketchSource, by_sketch, with_deviations
 from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
-from ansorpy.search.strategy import Context, Strategy
-from ansorpy.search.transfer import TransferContext, TransferSource
-from ansorpy.search.transfers.both import Both
+from ansorpy.search.strategy import Context, Results, Strategy
+from ansorpy.search.transfer import TransferSource
+from ansorpy.search.transfers.schedule_reuse import Both
 from ansorpy.search.trials import Trials
 
 __all__ = ["SearchOptions", "TaskSearch", "training_seconds"]
@@ -123,8 +123,9 @@ class TaskSearch:
         schedules made for other shapes may not suit these.
         """
         if self._seeds is None:
-            self._seeds = different([*self._hinted(), *self._transferred()])
-        self._seeds = self._new(self._seeds)
+            first = self.options.transfer.first
+            self._seeds = different([*self._hinted(), *first(self.context, self.trials.known)])
+        self._seeds = self.context.new(self._seeds)
         begun = self.history.trials
         seeds = self._seeds[: (begun + n) // 2 - begun // 2]
         if len(seeds) == n:
@@ -133,13 +134,9 @@ class TaskSearch:
         pool = with_deviations(pool, self.task, self.context.model, self._fastest)
         pool = replace(pool, measured=self.context.measured)
         chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)
-        picked = different(_in_turns(self._new(chosen), seeds, begun))
+        picked = different(_in_turns(self.context.new(chosen), seeds, begun))
         self.exhausted = not picked and not pool.more
         return picked
-
-    def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Those of *candidates* that have not been measured."""
-        return [c for c in candidates if c.key not in self.context.measured]
 
     def _hinted(self) -> list[Candidate]:
         """The programs that are fastest by results that do not count, where our rules make them."""
@@ -147,12 +144,6 @@ class TaskSearch:
         hints = known.hints(self.task.key, _HINTS)
         found = resumed_trials(self.task, self.context.source, known.database, hints)
         return [candidate for _, candidate in sorted(found.candidates.items())]
-
-    def _transferred(self) -> Sequence[Candidate]:
-        """Candidates that the transfer source recommends from other tasks' records."""
-        own = self.context
-        context = TransferContext(self.task, own.source, own.model, self.trials.known, own.rng)
-        return self.options.transfer.first(context)
 
     def resume(self) -> None:
         """Count this task's earlier trials, so that none is measured again.
@@ -190,9 +181,9 @@ class TaskSearch:
         if earlier.default is not None and earlier.default in missing:
             default = earlier.records[earlier.default]
             self._learn_default(default.result, default.id)
-        for numbers in earlier.groups(missing):
-            found = [(earlier.candidates[n], earlier.records[n].result) for n in numbers]
-            self._learn(found, [earlier.records[n].id for n in numbers])
+        known = [n for n in missing if n in earlier.candidates]
+        found = [(earlier.candidates[n], earlier.records[n].result) for n in known]
+        self._learn(found, [earlier.records[n].id for n in known])
 
     def retime(self) -> None:
         """Time the finalists again, alternating between them, and keep the resulting order."""
@@ -256,33 +247,29 @@ class TaskSearch:
             self.trials.keep_samples([trial], samples)
 
     def _tell(self, found: Sequence[_Found]) -> None:
-        """Pass results to the strategy and train the model, one placed sketch's rows at a time."""
-        self._tell_strategy([(candidate, end.result) for candidate, end in found])
-        groups: dict[str, list[_Found]] = {}
-        for candidate, end in found:
-            groups.setdefault(candidate.sketch.key, []).append((candidate, end))
-        for group in groups.values():
-            self._learn([(c, end.result) for c, end in group], [_trial_of(e) for _, e in group])
+        """Pass results to the strategy, and train the model."""
+        results = [(candidate, end.result) for candidate, end in found]
+        self._tell_strategy(results)
+        self._learn(results, [_trial_of(end) for _, end in found])
         self.context.model.refit()
         event = {"task": self.task.key, "trials": self.history.trials, "scores": _scores(found)}
         self.trials.journal.note("refit", event)
 
-    def _tell_strategy(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def _tell_strategy(self, found: Results) -> None:
         """Pass results to the strategy, and remember the fastest candidate."""
         self.strategy.tell(found)
         for candidate, result in found:
             if result.ok and result.median_s < self._fastest_s:
                 self._fastest, self._fastest_s = candidate, result.median_s
 
-    def _learn(
-        self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
-    ) -> None:
-        """Train the model on candidates of one placed sketch; store samples with their *trials*."""
-        programs = Programs(group[0][0].sketch.space, np.array([c.row for c, _ in group]))
-        seconds = np.array([training_seconds(result) for _, result in group])
-        samples = self.context.model.learn(self.task, programs, seconds)
-        if samples is not None:
-            self.trials.keep_samples(trials, samples)
+    def _learn(self, found: Results, trials: Sequence[int | None]) -> None:
+        """Teach the model what was measured; store its samples with the *trials*."""
+        seconds = np.array([training_seconds(result) for _, result in found])
+        for sketch, table, at in by_sketch([candidate for candidate, _ in found]):
+            programs = Programs(sketch.space, table)
+            samples = self.context.model.learn(self.task, programs, seconds[at])
+            if samples is not None:
+                self.trials.keep_samples([trials[n] for n in at], samples)
 
     def _report(
         self, phase: Phase, correlation: float | None = None, trial: TrialEnd | None = None

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from ansorpy.cost.protocol import CostModel
-from ansorpy.ir.task import Task
 from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.search.population import Candidate, SketchSource
+from ansorpy.search.population import Candidate
+from ansorpy.search.strategy import Context
 
-__all__ = ["TransferContext", "TransferSource"]
-
-
-@dataclass(frozen=True)
-class TransferContext:
-    """What a transfer source may use when the first round of a task begins.
-
-    ``trials`` holds those that existed when the run began, and those it learned of since.
-    """
-
-    task: Task
-    source: SketchSource
-    model: CostModel
-    trials: KnownTrials
-    rng: np.random.Generator
+__all__ = ["TransferSource"]
 
 
 class TransferSource(Protocol):
@@ -44,5 +26,8 @@ class TransferSource(Protocol):
     def others(self) -> bool:
         """Whether the model learns from all earlier trials on this machine."""
 
-    def first(self, context: TransferContext) -> Sequence[Candidate]:
-        """Candidates to measure before any other, the most promising first."""
+    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
+        """Candidates to measure before any other, the most promising first.
+
+        *trials* are those that existed when the run began, and those it learned of since.
+        """

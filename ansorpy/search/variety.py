@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Scored, top
+from ansorpy.search.population import Candidate, Key, Scored, by_sketch, top
 
 __all__ = ["differing", "nearest", "spread", "varied"]
 
@@ -32,7 +32,7 @@ def varied(
     groups: Sequence[Scored],
     n: int,
     tried: Sequence[Candidate],
-    taken: set[tuple[str, bytes]],
+    taken: set[Key],
     error: float,
 ) -> list[Candidate]:
     """The *n* candidates of *groups* to try next, most important first; none that is *taken*."""
@@ -100,16 +100,11 @@ def differing(codes: Codes, row: Codes) -> Codes:
 def _codes(candidates: Sequence[Candidate], names: Sequence[str]) -> Codes:
     """One row per candidate: its sketch, then a number for each named decision, -1 for none."""
     found = np.full((len(candidates), 1 + len(names)), -1, dtype=np.int64)
-    rows: dict[str, list[int]] = {}
-    for number, candidate in enumerate(candidates):
-        rows.setdefault(candidate.sketch.key, []).append(number)
-    for sketch, numbers in enumerate(rows.values()):
-        space = candidates[numbers[0]].sketch.space
-        table = np.array([candidates[n].row for n in numbers])
-        found[numbers, 0] = sketch
+    for number, (sketch, table, members) in enumerate(by_sketch(candidates)):
+        found[members, 0] = number
         for column, name in enumerate(names, 1):
-            if name in space.slices:
-                found[numbers, column] = _number(table[:, space.slices[name]])
+            if name in sketch.space.slices:
+                found[members, column] = _number(table[:, sketch.space.slices[name]])
     return found
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["Allotment", "allotments"]
@@ -41,18 +39,15 @@ def allotments(
     trials in this run, and an empty text for the others.
     """
     got = [task.trials - before for task, before in zip(tasks, earlier, strict=True)]
-    seconds = [t.gradient * t.best_s if np.isfinite(t.best_s) else 0.0 for t in tasks]
-    total_s = sum(seconds) or 1.0
+    total_s = sum(task.objective_s for task in tasks) or 1.0
     found = []
-    for task, trials, before, reason, part_s in zip(
-        tasks, got, earlier, ended, seconds, strict=True
-    ):
-        planned = round(task.share * sum(got))
+    for task, trials, before, reason in zip(tasks, got, earlier, ended, strict=True):
+        planned, part = round(task.share * sum(got)), task.objective_s / total_s
         why = ""
         if abs(trials - planned) > _FEW and trials < planned / 2:
-            why = reason or _why_less(task, before, part_s / total_s)
+            why = reason or _why_less(task, before, part)
         elif abs(trials - planned) > _FEW and trials > 2 * planned:
-            why = _why_more(task, part_s / total_s)
+            why = _why_more(task, part)
         found.append(Allotment(planned, trials, why))
     return found
 

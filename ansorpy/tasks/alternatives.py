@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.cost.nest_view import Floats
 from ansorpy.graph.alternatives import Alternative, Alternatives
 from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["SETTLED", "claimed_calls", "leader_calls", "timed"]
-
-Floats = npt.NDArray[np.float64]
 
 TRIED = 0.5
 """Weight of the calls of an alternative that is slower than the leader but may still win.

@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.cost.nest_view import Floats
 from ansorpy.errors import UsageError
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.tasks.alternatives import claimed_calls, leader_calls, timed
 from ansorpy.tasks.progress import TaskProgress
 
 __all__ = [
-    "Floats", "Objective", "Totals", "TunedNetwork", "is_known", "latency_gradient", "latency_s",
-    "misses", "totals",
+    "Objective", "Totals", "TunedNetwork", "is_known", "latency_gradient", "latency_s",
+    "misses", "totals", "with_gradients",
 ]  # fmt: skip
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,14 @@ class Objective(Protocol):
 
     def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
         """Its change per second of each task; never negative."""
+
+
+def with_gradients(
+    tasks: Sequence[TaskProgress], objective: Objective, networks: Sequence[TunedNetwork]
+) -> list[TaskProgress]:
+    """*tasks* with the objective's change per second of each."""
+    gradient = objective.gradient(networks, tasks)
+    return [replace(t, gradient=float(g)) for t, g in zip(tasks, gradient, strict=True)]
 
 
 def latency_s(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
 
 from ansorpy.tasks.progress import TaskProgress
 
@@ -21,9 +20,7 @@ WORTH = 0.01
 
 def revived(tasks: Sequence[TaskProgress]) -> list[TaskProgress]:
     """*tasks*, where resting ones that are far from their roofline are alive again."""
-    total = sum(
-        task.gradient * task.best_s for task in tasks if task.gradient and task.best_s < inf
-    )
+    total = sum(task.objective_s for task in tasks)
     return [
         replace(task, alive=True) if task.resting and _may_gain(task, total) else task
         for task in tasks

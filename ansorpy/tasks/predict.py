@@ -15,7 +15,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.search.population import Candidate, Pool, SketchSource, score_all
+from ansorpy.search.population import Pool, SketchSource, by_sketch, score_all
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
@@ -89,10 +89,7 @@ def predicted_best(
 
 def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
     """The best of *drafts* with the scores that *model* gives them."""
-    groups: dict[str, list[Candidate]] = {}
-    for candidate in drafts.best:
-        groups.setdefault(candidate.sketch.key, []).append(candidate)
-    tables = [(each[0].sketch, np.array([c.row for c in each])) for each in groups.values()]
+    tables = [(sketch, table) for sketch, table, _ in by_sketch(drafts.best)]
     scored = score_all(task, model, tables)
     return Pool(tuple(candidate for group in scored for candidate in group.candidates()))
 

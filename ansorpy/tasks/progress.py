@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 __all__ = ["TaskProgress"]
 
@@ -18,7 +19,8 @@ class TaskProgress:
         flops: Arithmetic operations of the task.
         alive: Whether more rounds are possible.
         since_gain: Trials since its best time fell noticeably.
-        family: Tasks of the same non-empty family can be expected to reach similar throughput.
+        class_key: Tasks with the same non-empty key differ only in shapes, so similar throughput
+            can be expected of them.
         least_s: Roofline bound on the seconds of its programs.
         cost: Time that its trials take, relative to the trials of other tasks.
         gradient: Change of the run's objective per second of this task.
@@ -31,7 +33,7 @@ class TaskProgress:
     flops: float
     alive: bool
     since_gain: int = 0
-    family: str = ""
+    class_key: str = ""
     least_s: float = 0.0
     cost: float = 1.0
     gradient: float = 1.0
@@ -52,6 +54,11 @@ class TaskProgress:
     def best_s(self) -> float:
         """Seconds of its fastest correct program; infinite without one."""
         return self.best_after[-1] if self.best_after else float("inf")
+
+    @property
+    def objective_s(self) -> float:
+        """Its best seconds, weighted as in the objective; 0 without a correct program."""
+        return self.gradient * self.best_s if isfinite(self.best_s) else 0.0
 
     @property
     def headroom(self) -> float:

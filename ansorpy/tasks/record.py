@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
-from ansorpy.search.population import Candidate, sample_valid, score_all
+from ansorpy.search.population import Candidate, by_sketch, score_all
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
@@ -73,25 +73,15 @@ class Skipped:
     reason: str
 
 
-class _Named(NamedTuple):
-    """A task and the name of its source."""
-
-    source: str
-    task: Task
-
-
 @dataclass
 class _Begun:
     """A task whose first programs are drawn, and those measured so far."""
 
     source: str
+    task: Task
     context: Context
     drawn: list[Candidate]
     found: list[_Found] = field(default_factory=list)
-
-    @property
-    def task(self) -> Task:
-        return self.context.task
 
 
 class Recorder:
@@ -111,20 +101,21 @@ class Recorder:
     def record(self, tasks: Iterable[tuple[str, Task]]) -> Iterator[MeasuredTask | Skipped]:
         """Yield the measured programs of each of *tasks*, which come with their sources' names.
 
-        A task that breaks the search is left out, not the end of the recording.
+        A task that breaks the search is skipped, and the recording goes on.
         """
         skipped: list[Skipped] = []
         begins = self._begins(tasks, skipped)
         current, following = next(begins, None), next(begins, None)
         while current is not None:
-            picked = _or_skipped(current, partial(self._first_half, current, following))
+            source, task = current.source, current.task
+            picked = _or_skipped(source, task, partial(self._first_half, current, following))
             after = next(begins, None)  # while the first programs of *following* are built
             yield from skipped
             skipped.clear()
             if isinstance(picked, Skipped):
                 yield picked
             else:
-                yield _or_skipped(current, partial(self._second_half, current, picked))
+                yield _or_skipped(source, task, partial(self._second_half, current, picked))
             current, following = following, after
         yield from skipped
 
@@ -133,7 +124,7 @@ class Recorder:
     ) -> Iterator[_Begun]:
         """The tasks that can be recorded; the others are added to *skipped*."""
         for source, task in tasks:
-            begun = _or_skipped(_Named(source, task), partial(self._begin, source, task))
+            begun = _or_skipped(source, task, partial(self._begin, source, task))
             if isinstance(begun, Skipped):
                 skipped.append(begun)
             else:
@@ -145,9 +136,7 @@ class Recorder:
         rng = np.random.default_rng(options.seed)
         context = Context(task, SketchSampler(task), options.model(), rng)
         count = max(2, round(options.drawn * options.programs))
-        sketches = context.source.draw(min(options.sketches, count), rng)
-        each = -(-count // len(sketches))
-        tables = [(sketch, sample_valid(sketch, each, rng)) for sketch in sketches]
+        tables = context.samples(min(options.sketches, count), count)
         scored = score_all(task, AnalyticModel(), tables)
         fastest = max((group.scores.max() for group in scored if len(group)), default=0.0)
         if fastest * options.longest_s < 1:
@@ -155,7 +144,7 @@ class Recorder:
         drawn = different(candidate for group in scored for candidate in group.candidates())
         if len(drawn) < 2:
             return Skipped(task, source, "it has one program only")
-        return _Begun(source, context, drawn)
+        return _Begun(source, task, context, drawn)
 
     def _first_half(self, begun: _Begun, following: _Begun | None) -> list[Candidate]:
         """Measure what was drawn; returns what a search proposes next.
@@ -183,8 +172,7 @@ class Recorder:
         strategy = options.strategy()
         strategy.tell(begun.found)
         pool = strategy.ask(context, count)
-        picked = options.selector.pick(pool, count, context.rng)
-        return [candidate for candidate in picked if candidate.key not in context.measured]
+        return context.new(options.selector.pick(pool, count, context.rng))
 
     def _measure(self, begun: _Begun, candidates: Sequence[Candidate]) -> None:
         begun.context.note(candidates)
@@ -195,14 +183,14 @@ class Recorder:
         begun.found += [(c, known.get(c.key, failed)) for c in candidates]
 
 
-def _or_skipped(of: _Named | _Begun, work: Callable[[], _T]) -> _T | Skipped:
+def _or_skipped(source: str, task: Task, work: Callable[[], _T]) -> _T | Skipped:
     """The result of *work*; if it fails, the reason."""
     try:
         return work()
     except AnsorpyError as error:
-        return Skipped(of.task, of.source, str(error))
+        return Skipped(task, source, str(error))
     except Exception as error:
-        return Skipped(of.task, of.source, f"internal error: {type(error).__name__}: {error}")
+        return Skipped(task, source, f"internal error: {type(error).__name__}: {error}")
 
 
 def _state(candidate: Candidate) -> State | None:
@@ -222,13 +210,9 @@ def _best_s(found: Sequence[_Found]) -> float | None:
 
 def _by_sketch(found: Sequence[_Found]) -> Iterator[tuple[PlacedSketch, Table, Floats]]:
     """The rows of each sketch, with their seconds: infinite for those that failed."""
-    groups: dict[str, list[_Found]] = {}
-    for candidate, result in found:
-        groups.setdefault(candidate.sketch.key, []).append((candidate, result))
-    for members in groups.values():
-        table = np.array([candidate.row for candidate, _ in members], dtype=np.int64)
-        seconds = np.array([training_seconds(result) for _, result in members])
-        yield members[0][0].sketch, table, seconds
+    seconds = np.array([training_seconds(result) for _, result in found])
+    for sketch, table, at in by_sketch([candidate for candidate, _ in found]):
+        yield sketch, table, seconds[at]
 
 
 def _measured(begun: _Begun) -> MeasuredTask:

@@ -26,7 +26,14 @@ from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
 from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Objective, Totals, TunedNetwork, misses, totals
+from ansorpy.tasks.objective import (
+    Objective,
+    Totals,
+    TunedNetwork,
+    misses,
+    totals,
+    with_gradients,
+)
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
@@ -278,13 +285,11 @@ class _Run:
 
     def finish(self) -> None:
         """Re-time the finalists of each task, the costliest task first, while time is left."""
-        tasks = self._live()
-        gradient = WeightedSum().gradient(self.networks, tasks)
-        shares = [s * t.best_s if np.isfinite(t.best_s) else 0.0
-                  for s, t in zip(gradient, tasks, strict=True)]  # fmt: skip
-        for at in np.argsort(shares)[::-1] if self.options.retime else ():
+        tasks = with_gradients(self._live(), WeightedSum(), self.networks)
+        order = np.argsort([task.objective_s for task in tasks])[::-1]
+        for at in order if self.options.retime else ():
             left_s, search = self._left_s(0.0), self.searches[at]
-            if gradient[at] and (left_s is None or left_s > least_retime_s(search.history)):
+            if tasks[at].gradient and (left_s is None or left_s > least_retime_s(search.history)):
                 with profiled(Activity.RETIME), until(self._moment(0.0)):
                     search.retime()
         self.trials.note_times(self.profiler.take_spans())
@@ -307,8 +312,7 @@ class _Run:
 
     def _progress(self) -> list[TaskProgress]:
         tasks = [self._progress_of(number) for number in range(len(self.tasks))]
-        gradient = self.options.objective.gradient(self.networks, tasks)
-        tasks = [replace(t, gradient=float(s)) for t, s in zip(tasks, gradient, strict=True)]
+        tasks = with_gradients(tasks, self.options.objective, self.networks)
         return revived(tasks) if self.is_overtime else tasks
 
     def _live(self) -> list[TaskProgress]:
@@ -330,7 +334,7 @@ class _Run:
             alive=not self._why_ended(search),
             resting=self._is_flat(search) and not self._why_over(search),
             since_gain=search.history.since_gain,
-            family=task.class_key,
+            class_key=task.class_key,
             least_s=self.least_s[at],
             share=self.shares[at],
             cost=self.pace.round_s(at, False, self.pace.usual) if timed else 1.0,

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.errors import ForeignFile
-from benchmarks.command import say, write_whole
+from benchmarks.common.command import say, write_whole
 from benchmarks.cuda.figures.base import Settings, Step
 
 __all__ = [

@@ -24,7 +24,7 @@ from ansorpy.measure.gpu.runner import GpuRunner
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from benchmarks.command import say, write_whole
+from benchmarks.common.command import say, write_whole
 from benchmarks.cuda.smoke.checks import product
 from benchmarks.cuda.stored import GpuRun
 from benchmarks.ops.families.conv2d import Conv2d

@@ -30,7 +30,7 @@ from ansorpy.config import available_cores
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.target import Target
-from benchmarks.command import exit_code, say
+from benchmarks.common.command import exit_code, say
 from benchmarks.cuda.correctness import checks as correctness
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.figures.base import Settings, cuda_torch

@@ -1,8 +1,9 @@
 """``python -m benchmarks.dataset -o FILE``: record programs of a zoo of networks.
 
-First come the networks of the benchmarks, then those of common exporters and random ones in turn.
-What models are evaluated on is left out.  A recording that was stopped goes on when the command is
-run again.  ``ansorpy dataset train FILE`` then trains a model on it.
+The networks of the benchmarks, those of common exporters and random ones take turns, so that a
+recording that was stopped has something of each.  What models are evaluated on is left out.  The
+recording goes on when the command is run again.  ``ansorpy dataset train FILE`` then trains a model
+on it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain, zip_longest
 from math import inf
 from pathlib import Path
 
@@ -21,8 +21,8 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.quantities import seconds_of
 from ansorpy.tasks.record import RecordOptions
-from benchmarks.command import exit_code
-from benchmarks.dataset.zoo import exported, held_out, zoo
+from benchmarks.common.command import exit_code
+from benchmarks.dataset.zoo import exported, held_out, in_turns, zoo
 
 __all__ = ["main"]
 
@@ -45,7 +45,7 @@ def _record(options: argparse.Namespace) -> int:
     random = random_tasks(options.random, request)
     found = record_dataset(
         options.output,
-        _allowed(chain(zoo(request), _in_turns(exported(request), random))),
+        _allowed(in_turns(zoo(request), exported(request), random)),
         request.target,
         RecordOptions(programs=options.programs),
         time_limit_s=inf if options.time_limit is None else seconds_of(options.time_limit),
@@ -53,12 +53,6 @@ def _record(options: argparse.Namespace) -> int:
     )
     print(f"{options.output}: {len(found)} programs of {len(found.tasks)} tasks")
     return 0
-
-
-def _in_turns(*sources: Sources) -> Iterator[tuple[str, Task]]:
-    """One task of each of *sources* in turn, until none has more."""
-    for tasks in zip_longest(*sources):
-        yield from (task for task in tasks if task is not None)
 
 
 def _allowed(sources: Sources) -> Iterator[tuple[str, Task]]:

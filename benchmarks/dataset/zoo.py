@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 
 import numpy as np
 
@@ -11,15 +13,15 @@ from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
-from benchmarks.exported.catalogue import by_name
-from benchmarks.exported.stored import restored, stored_names
-from benchmarks.light import NAMES
-from benchmarks.nets import WRITTEN
-from benchmarks.networks.suite import Entry
 from benchmarks.ops.suite import cases
-from benchmarks.search.catalogue import PLANS
+from benchmarks.spaces.catalogue import PLANS
+from benchmarks.zoo import WRITTEN
+from benchmarks.zoo.exported.catalogue import by_name
+from benchmarks.zoo.exported.stored import restored, stored_names
+from benchmarks.zoo.light import NAMES
+from benchmarks.zoo.suite import Entry
 
-__all__ = ["EVALUATED", "entries", "exported", "held_out", "zoo"]
+__all__ = ["EVALUATED", "entries", "exported", "held_out", "in_turns", "zoo"]
 
 EVALUATED = ("resnet50", "mobilenet_v2", "resnet3d_18", "dcgan", "bert_base")
 """Networks that no data is recorded of, since models are evaluated on them: those of Ansor's own
@@ -43,10 +45,17 @@ def held_out() -> frozenset[str]:
 
 
 def zoo(request: Request) -> Iterator[tuple[str, Task]]:
-    """The tasks of the networks of the benchmarks, with the networks' names."""
-    for entry in entries():
-        for task in open_project(entry.model(0), request).all_tasks:
-            yield entry.label, task
+    """The tasks of the networks of the benchmarks, with the networks' names.
+
+    They are in random order, one network after the other in turn.
+    """
+    return in_turns(*(_shuffled(entry, request) for entry in entries()))
+
+
+def _shuffled(entry: Entry, request: Request) -> Iterator[tuple[str, Task]]:
+    tasks = open_project(entry.model(0), request).all_tasks
+    for number in np.random.default_rng(0).permutation(len(tasks)):
+        yield entry.label, tasks[number]
 
 
 def entries() -> list[Entry]:
@@ -57,6 +66,16 @@ def entries() -> list[Entry]:
         if name not in EVALUATED
         for batch in _BATCHES.get(name, _USUAL_BATCHES)
     ]
+
+
+def in_turns(*sources: Iterable[tuple[str, Task]]) -> Iterator[tuple[str, Task]]:
+    """One task of each of *sources* in turn, until none has more."""
+    waiting = deque(map(iter, sources))
+    while waiting:
+        source = waiting.popleft()
+        for found in islice(source, 1):
+            yield found
+            waiting.append(source)
 
 
 def exported(request: Request) -> Iterator[tuple[str, Task]]:

@@ -19,15 +19,16 @@ from pathlib import Path
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.cells import markdown
-from benchmarks.command import exit_code, say
+from benchmarks.common.command import exit_code, say, write_whole
+from benchmarks.common.compared import this_machine
+from benchmarks.common.pages import write_into
 from benchmarks.dynamic.libraries import Settings
 from benchmarks.dynamic.measure import PARTS, Bench, Counts
 from benchmarks.dynamic.report import figures_table, sizes_table
-from benchmarks.dynamic.result import DynamicResult, read, versions
+from benchmarks.dynamic.result import DynamicResult, versions
 from benchmarks.dynamic.suite import FULL, TINY, DynamicModel
-from benchmarks.networks.measure import Tuned
-from benchmarks.networks.result import path_of, this_machine
+from benchmarks.networks.measure import Tuned, tuning_options
+from benchmarks.networks.result import path_of
 
 __all__ = ["main", "parser"]
 
@@ -52,9 +53,7 @@ def parser() -> argparse.ArgumentParser:
         "--parts", nargs="+", choices=list(PARTS),
         help="default: positions and costs of decoders, the others' tuned, peers and costs",
     )  # fmt: skip
-    p.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
-    p.add_argument("--trials-per-task", type=int)
-    p.add_argument("--minutes", type=float, help="minutes to tune a network, instead of --effort")
+    tuning_options(p)
     p.add_argument("--threads", type=int, default=available_cores())
     p.add_argument("--against", nargs="*", choices=PEERS, default=list(PEERS))
     p.add_argument("--tuned-sizes", type=int, default=Counts.tuned, help="sizes of part tuned")
@@ -72,14 +71,13 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
-    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
+    p.add_argument("--into", type=Path, metavar="FILE", help="replace the table in a document")
     p.add_argument("--seed", type=int, default=0)
     return p
 
 
 def _main(options: argparse.Namespace) -> int:
-    limit = None if options.minutes is None else 60 * options.minutes
-    tuned = Tuned(options.effort, options.trials_per_task, limit)
+    tuned = Tuned.asked(options)
     folder = options.folder or Path("build/dynamic-tiny" if options.tiny else "build/dynamic")
     settings = Settings(folder, options.threads, tuned, options.seed)
     results = []
@@ -93,7 +91,9 @@ def _main(options: argparse.Namespace) -> int:
             networks = [result.to_dict() for result in results]
             options.json.write_text(json.dumps({"networks": networks}, indent=2) + "\n")
     table = figures_table(results)
-    print(markdown(table.heading, table.rows)) if options.markdown else show(table)
+    if options.into is not None:
+        write_into(options.into, "benchmarks.dynamic", [table])
+    show(table)
     return int(any(found.failures for found in results))
 
 
@@ -103,16 +103,13 @@ def _measured(
     """Add the parts that *options* name to what an earlier run has kept."""
     folder = options.results or settings.folder / "results"
     path = path_of(folder, model.name, settings.threads, settings.tuned.text, settings.seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
 
     def keep(found: DynamicResult) -> None:
-        part = path.with_suffix(".part")
-        part.write_text(found.model_dump_json(indent=2) + "\n")
-        part.replace(path)
+        write_whole(path, found.model_dump_json(indent=2))
 
     found = _new(model, settings)
     if path.exists() and not options.again:
-        earlier = read(path)
+        earlier = DynamicResult.read(path, "dynamic")
         same = (earlier.machine, earlier.versions) == (found.machine, found.versions)
         if same and (earlier.low, earlier.high) == (model.low, model.high):
             found = earlier.model_copy(update={"failures": {}})

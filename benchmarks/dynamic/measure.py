@@ -20,7 +20,7 @@ from ansorpy.evaluation.onnx_inputs import read_model
 from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.run.undisturbed import Undisturbed
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
 from benchmarks.dynamic import steps
 from benchmarks.dynamic.libraries import (
     Settings,

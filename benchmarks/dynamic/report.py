@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.evaluation.tables import Table
-from benchmarks.cells import milliseconds, two_digits
+from benchmarks.common.cells import milliseconds, two_digits
 from benchmarks.dynamic.result import DynamicResult, SizeTimes
 
 __all__ = ["figures_table", "sizes_table"]

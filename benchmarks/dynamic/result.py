@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.turns import Timing
-from benchmarks.cells import OURS
-from benchmarks.networks.result import Machine
-from benchmarks.ops.result import EngineTime
+from benchmarks.common.cells import OURS
+from benchmarks.common.compared import Compared, Machine, Stored, engine_times
 
-__all__ = ["DynamicResult", "FirstCall", "Library", "Positions", "SizeTimes", "read", "versions"]
+__all__ = ["DynamicResult", "FirstCall", "Library", "Positions", "SizeTimes", "versions"]
 
 ONNXRUNTIME = "onnxruntime"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Library(_Model):
+class Library(Stored):
     """A library that was compiled: for one *size*, or without one for the whole range."""
 
     file: str
@@ -36,33 +28,22 @@ class Library(_Model):
     bytes: int
 
 
-class SizeTimes(_Model):
+class SizeTimes(Compared):
     """The engines' times at one size."""
 
     size: int
-    engines: Mapping[str, EngineTime]
 
     @staticmethod
     def of(size: int, timings: Mapping[str, Timing]) -> SizeTimes:
-        engines = {
-            name: EngineTime(median_ms=t.median_ms, min_ms=t.min_ms, runs=t.runs, version=t.version)
-            for name, t in timings.items()
-        }
-        return SizeTimes(size=size, engines=engines)
+        return SizeTimes(size=size, engines=engine_times(timings))
 
     @property
     def over_fixed(self) -> float:
         """Our time as a multiple of that of the library for this size."""
         return self.engines[OURS].median_ms / self.engines["fixed"].median_ms
 
-    @property
-    def ratio(self) -> float | None:
-        """The faster peer's time as a multiple of ours."""
-        peers = [time.median_ms for name, time in self.engines.items() if name != OURS]
-        return min(peers) / self.engines[OURS].median_ms if OURS in self.engines and peers else None
 
-
-class Positions(_Model):
+class Positions(Stored):
     """Microseconds of a decoder's steps: for each engine its passes over all positions.
 
     Our caches grow in place.
@@ -79,7 +60,7 @@ class Positions(_Model):
         return geometric_mean((theirs / ours).tolist())
 
 
-class FirstCall(_Model):
+class FirstCall(Stored):
     """Microseconds of the first call at a size, and the median of later ones."""
 
     size: int
@@ -87,7 +68,7 @@ class FirstCall(_Model):
     later_us: float
 
 
-class DynamicResult(_Model):
+class DynamicResult(Stored):
     """All parts that were measured of one network, with the conditions.
 
     Args:
@@ -140,18 +121,6 @@ class DynamicResult(_Model):
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON-serializable values, with :attr:`figures`."""
         return {**self.model_dump(), "figures": self.figures}
-
-
-def read(path: Path) -> DynamicResult:
-    """Read a stored result.
-
-    Raises:
-        ForeignFile: *path* is not one.
-    """
-    try:
-        return DynamicResult.model_validate_json(path.read_text())
-    except (OSError, ValueError, ValidationError) as error:
-        raise ForeignFile(f"{path} has no result of benchmarks.dynamic: {error}") from None
 
 
 def versions() -> dict[str, str]:

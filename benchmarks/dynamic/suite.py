@@ -12,10 +12,10 @@ import onnx
 
 from ansorpy.evaluation.engines.protocol import Shapes
 from ansorpy.evaluation.onnx_inputs import input_specs, read_model
-from benchmarks.nets.bert import BertSize, bert
-from benchmarks.nets.decoder import DecoderSize, decoder
-from benchmarks.nets.files import saved_once
-from benchmarks.nets.recogniser import RecogniserSize, recogniser
+from benchmarks.zoo.bert import BertSize, bert
+from benchmarks.zoo.decoder import DecoderSize, decoder
+from benchmarks.zoo.files import saved_once
+from benchmarks.zoo.recogniser import RecogniserSize, recogniser
 
 __all__ = ["FULL", "TINY", "DynamicModel", "shapes_at"]
 

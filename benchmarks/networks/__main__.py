@@ -14,17 +14,18 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.cells import OURS, markdown, write_into
-from benchmarks.command import exit_code, say
-from benchmarks.networks.measure import Settings, Tuned, measure
+from benchmarks.common.cells import OURS
+from benchmarks.common.command import exit_code, records, say, write_whole
+from benchmarks.common.compared import this_machine
+from benchmarks.common.pages import write_into
+from benchmarks.networks.measure import Settings, Tuned, measure, tuning_options
 from benchmarks.networks.report import means_table, networks_table
-from benchmarks.networks.result import NetworkResult, kept, path_of, this_machine
-from benchmarks.networks.suite import ALL, Entry
+from benchmarks.networks.result import NetworkResult, kept, path_of
+from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main", "parser"]
 
@@ -50,9 +51,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"some of {', '.join(ALL)}, or .onnx files; default: all of these",
     )  # fmt: skip
     p.add_argument("--batch", type=int, default=1, help="batch of names without one (NAME.b16)")
-    p.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
-    p.add_argument("--trials-per-task", type=int)
-    p.add_argument("--minutes", type=float, help="minutes to tune a network, instead of --effort")
+    tuning_options(p)
     p.add_argument("--threads", type=int, default=available_cores())
     p.add_argument(
         "--one-thread", action="store_true",
@@ -67,7 +66,6 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
-    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     p.add_argument("--list", action="store_true", help="print the names and exit")
     p.add_argument("--seed", type=int, default=0)
@@ -80,9 +78,8 @@ def _main(options: argparse.Namespace) -> int:
         return 0
     results: list[NetworkResult] = []
     with ExitStack() as stack:
-        settings = Settings(
-            _database(options, stack), options.folder, options.seed, options.against
-        )
+        db = records(options.db, "networks", options.effort, stack)
+        settings = Settings(db, options.folder, options.seed, options.against)
         wanted = (OURS, *options.against)
         for entry, threads, tuned, effort in _asked(options):
             path = path_of(options.results, entry.label, threads, effort, options.seed)
@@ -91,8 +88,7 @@ def _main(options: argparse.Namespace) -> int:
                 say(f"{entry.label}: kept in {path} (--again measures it)")
             else:
                 found = measure(entry, threads, tuned, settings, say, effort)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(found.model_dump_json(indent=2) + "\n")
+                write_whole(path, found.model_dump_json(indent=2))
             _say_result(found)
             results.append(found)
             _write(results, options.json)
@@ -100,15 +96,14 @@ def _main(options: argparse.Namespace) -> int:
     if options.into is not None:
         write_into(options.into, "benchmarks.networks", tables)
     for table in tables:
-        print(markdown(table.heading, table.rows)) if options.markdown else show(table)
+        show(table)
         print()
     return int(any(r.failures for r in results))
 
 
 def _asked(options: argparse.Namespace) -> Iterator[tuple[Entry, int, Tuned, str]]:
     """Networks, thread counts, how long to tune each, and the description of that for the table."""
-    limit = None if options.minutes is None else 60 * options.minutes
-    tuned = Tuned(options.effort, options.trials_per_task, limit)
+    tuned = Tuned.asked(options)
     for name in options.names or ALL:
         entry = Entry.parse(name, options.batch if options.names else 1)
         yield entry, options.threads, tuned, tuned.text
@@ -118,15 +113,6 @@ def _asked(options: argparse.Namespace) -> Iterator[tuple[Entry, int, Tuned, str
             else:
                 again = Tuned(time_limit_s=ONE_THREAD_S)
                 yield entry, 1, again, f"{tuned.text} + {again.text}"
-
-
-def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
-    """Path of the records; with effort "none", the default is a new file without results."""
-    if options.db is None and options.effort == "none":
-        return Path(stack.enter_context(TemporaryDirectory(prefix="networks-")), "networks.db")
-    path: Path = options.db or Path("build/networks.db")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _write(results: Sequence[NetworkResult], path: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,13 +23,13 @@ from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.tasks.budget import Effort
-from benchmarks.cells import OURS
-from benchmarks.networks.result import NetworkResult, this_machine
-from benchmarks.networks.suite import Entry
-from benchmarks.ops.result import EngineTime
-from benchmarks.peak import Peak, measure_peak
+from benchmarks.common.cells import OURS
+from benchmarks.common.compared import engine_times, this_machine
+from benchmarks.common.peak import Peak, measure_peak
+from benchmarks.networks.result import NetworkResult
+from benchmarks.zoo.suite import Entry
 
-__all__ = ["Settings", "Tuned", "measure", "roofline_s"]
+__all__ = ["Settings", "Tuned", "measure", "roofline_s", "tuning_options"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Tuned:
     trials_per_task: int | None = None
     time_limit_s: float | None = None
 
+    @staticmethod
+    def asked(options: argparse.Namespace) -> Tuned:
+        """What the options of :func:`tuning_options` say."""
+        limit = None if options.minutes is None else 60 * options.minutes
+        return Tuned(options.effort, options.trials_per_task, limit)
+
     @property
     def text(self) -> str:
         """Description for tables and file names."""
@@ -46,6 +53,13 @@ class Tuned:
         if self.trials_per_task is not None:
             said.append(f"{self.trials_per_task} trials a task")
         return ", ".join(said) or self.effort
+
+
+def tuning_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how long a network is tuned."""
+    parser.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
+    parser.add_argument("--trials-per-task", type=int)
+    parser.add_argument("--minutes", type=float, help="to tune a network, instead of --effort")
 
 
 @dataclass(frozen=True)
@@ -94,12 +108,6 @@ def measure(
     timings = compare(contenders, left_out=left_out, is_disturbed=is_disturbed)
     kernels_s = None if project is None else _kernels_s(project, settings)
     peak = before.or_better(measure_peak(threads, size))
-    engines = {
-        name: EngineTime(
-            median_ms=t.median_ms, min_ms=t.min_ms, runs=t.runs, version=t.version
-        )
-        for name, t in timings.items()
-    }  # fmt: skip
     return NetworkResult(
         network=entry.name,
         batch=entry.batch,
@@ -107,7 +115,7 @@ def measure(
         effort=effort,
         seed=settings.seed,
         machine=this_machine(),
-        engines=engines,
+        engines=engine_times(timings),
         failures=failures,
         error=error,
         roofline_ms=0.0 if project is None else roofline_s(project, peak) * 1e3,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 
 from ansorpy.evaluation.tables import Table
-from benchmarks.cells import engine_ms, engines_of, milliseconds, two_digits
-from benchmarks.light import NAMES
+from benchmarks.common.cells import engine_ms, engines_of, milliseconds, two_digits
 from benchmarks.networks.result import NetworkResult
+from benchmarks.zoo.light import NAMES
 
 __all__ = ["means_table", "networks_table"]
 

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from benchmarks.common.compared import Compared, Machine
 
-from ansorpy.config import available_cores
-from ansorpy.errors import ForeignFile
-from ansorpy.target import machine_name
-from benchmarks.cells import OURS
-from benchmarks.ops.result import EngineTime
-
-__all__ = ["NetworkResult", "kept", "path_of", "this_machine"]
-
-Machine: TypeAlias = Mapping[str, str | int]
+__all__ = ["NetworkResult", "kept", "path_of"]
 
 
-class NetworkResult(BaseModel):
+class NetworkResult(Compared):
     """Result of one comparison.
 
     Args:
         effort: Description of how long it was tuned.
-        engines: Times of the engines that ran, ours first.
         failures: Reason for each engine that failed.
         error: Our largest difference from onnxruntime, divided by its largest output.
         roofline_ms: Sum over all kernels of the time of their operations at the measured peak or of
@@ -32,15 +22,12 @@ class NetworkResult(BaseModel):
         kernels: Number of kernel calls; ``tasks`` is the number of distinct kernels.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     network: str
     batch: int
     threads: int
     effort: str
     seed: int
     machine: Machine
-    engines: Mapping[str, EngineTime]
     failures: Mapping[str, str]
     error: float | None
     roofline_ms: float
@@ -55,17 +42,6 @@ class NetworkResult(BaseModel):
     def label(self) -> str:
         """Name and batch."""
         return self.network if self.batch == 1 else f"{self.network}.b{self.batch}"
-
-    @property
-    def ours_ms(self) -> float | None:
-        """Our median, or None if we failed."""
-        return self.engines[OURS].median_ms if OURS in self.engines else None
-
-    @property
-    def ratio(self) -> float | None:
-        """The faster peer's median divided by ours; above 1, we are faster."""
-        peers = [t.median_ms for name, t in self.engines.items() if name != OURS]
-        return min(peers) / self.ours_ms if peers and self.ours_ms else None
 
     @property
     def share(self) -> float | None:
@@ -89,14 +65,6 @@ def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResul
     """
     if not path.exists():
         return None
-    try:
-        found = NetworkResult.model_validate_json(path.read_text())
-    except (OSError, ValueError, ValidationError) as error:
-        raise ForeignFile(f"{path} has no result of benchmarks.networks: {error}") from None
+    found = NetworkResult.read(path, "networks")
     whole = set(engines) <= set(found.engines)
     return found if whole and found.machine == machine else None
-
-
-def this_machine() -> Machine:
-    """Description of this machine that is stored with results."""
-    return {"cpu": machine_name(), "cores": available_cores()}

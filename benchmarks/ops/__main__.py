@@ -10,19 +10,17 @@ kept in --db, so a run that was stopped can be resumed; --json keeps results of 
 from __future__ import annotations
 
 import argparse
-import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
-from ansorpy.target import machine_name
-from benchmarks.command import exit_code, say
-from benchmarks.document import into
+from benchmarks.common.command import exit_code, records, say
+from benchmarks.common.compared import this_machine
+from benchmarks.common.pages import into
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
 from benchmarks.ops.measure import Settings, measure
@@ -89,7 +87,6 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--earlier", type=Path, metavar="FILE", help="compare our times with FILE's")
     p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's tables")
-    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     p.add_argument("--target", metavar="NAME", help="only compile each case, for that machine")
     return p
@@ -117,15 +114,12 @@ def _main(options: argparse.Namespace) -> int:
 def _measured(options: argparse.Namespace) -> Run:
     """Measure the requested cases, writing the file after each one."""
     with ExitStack() as stack:
-        settings = Settings(
-            _database(options, stack), options.trials, options.effort, options.seed,
-            options.against,
-        )  # fmt: skip
-        machine: dict[str, str | int] = {
-            "cpu": machine_name(), "cores": available_cores(), "system": platform.system(),
-        }  # fmt: skip
+        db = records(options.db, "ops", options.effort, stack)
+        if options.fresh:
+            db.unlink(missing_ok=True)
+        settings = Settings(db, options.trials, options.effort, options.seed, options.against)
         run = Run(
-            machine=machine, trials=options.trials, effort=options.effort, seed=options.seed,
+            machine=this_machine(), trials=options.trials, effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
         )  # fmt: skip
         _write(run, options.json)  # refuse a file of another kind now, not after an hour
@@ -148,17 +142,6 @@ def _asked(options: argparse.Namespace) -> list[tuple[Case, int]]:
     return [(c, n) for c, n in asked if ratios.get((c.name, n), 0.0) < options.below]
 
 
-def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
-    """Path of the records; with effort "none", the default is a new file without results."""
-    if options.db is None and options.effort == "none":
-        return Path(stack.enter_context(TemporaryDirectory(prefix="ops-")), "ops.db")
-    path: Path = options.db or Path("build/ops.db")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if options.fresh:
-        path.unlink(missing_ok=True)
-    return path
-
-
 def _calls(counts: Sequence[int], settings: Settings) -> tuple[Result, ...]:
     untuned = replace(settings, effort="none")
     return tuple(measure(CALL, threads, untuned, lambda line: None) for threads in counts)
@@ -173,9 +156,6 @@ def _write(run: Run, path: Path | None) -> None:
 def _print(run: Run, options: argparse.Namespace) -> None:
     if options.into is not None:
         options.into.write_text(into(options.into.read_text(), document(run), "benchmarks.ops"))
-    if options.markdown:
-        print(document(run))
-    if options.into is not None or options.markdown:
         return
     tables = (calls_table(run.calls), cases_table(run.results), groups_table(run.results),
               providers_table(run.results))  # fmt: skip

@@ -12,17 +12,23 @@ from typing import Any
 import ansorpy as ap
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender
-from ansorpy.evaluation.bench.turns import Policy, Timing, compare
+from ansorpy.evaluation.bench.turns import Policy, compare
+from ansorpy.ir.task import Task
+from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.probe.disturbance import CoreProbe
+from ansorpy.measure.records.database import Database
+from ansorpy.rules.algorithms.base import definitions
+from ansorpy.rules.presets import preset_for
 from ansorpy.runtime.kernel import Kernel
+from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
+from benchmarks.common.compared import EngineTime, engine_times
+from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.ops.case import Case
-from benchmarks.ops.found import algorithm_found
 from benchmarks.ops.providers import PEERS, PROVIDERS
 from benchmarks.ops.reference import Reference
-from benchmarks.ops.result import EngineTime, Result
-from benchmarks.peak import Peak, measure_peak
+from benchmarks.ops.result import Result
 
 __all__ = ["Settings", "contender", "measure"]
 
@@ -50,7 +56,7 @@ def measure(
     start, program, algorithm = monotonic(), "", ""
     try:
         program = _tuned(case, threads, settings).program
-        algorithm = algorithm_found(case, threads, settings.db)
+        algorithm = _algorithm(case, threads, settings.db)
     except AnsorpyError as error:
         failures[OURS] = error.message
     tuning_s = monotonic() - start
@@ -72,10 +78,9 @@ def measure(
             is_disturbed=CoreProbe(threads).is_disturbed,
         )
         peak = before.or_better(measure_peak(threads, case.bytes))
-    engines = {name: _engine_time(t) for name, t in timings.items()}
     return result_of(
-        case, threads, peak, engines, failures=failures, tuning_s=tuning_s, program=program,
-        algorithm=algorithm,
+        case, threads, peak, engine_times(timings), failures=failures, tuning_s=tuning_s,
+        program=program, algorithm=algorithm,
     )  # fmt: skip
 
 
@@ -111,13 +116,18 @@ def _tuned(case: Case, threads: int, settings: Settings) -> Kernel:
     )
 
 
-def _engine_time(timing: Timing) -> EngineTime:
-    return EngineTime(
-        median_ms=timing.median_ms,
-        min_ms=timing.min_ms,
-        runs=timing.runs,
-        version=timing.version,
-    )
+def _algorithm(case: Case, threads: int, db: Path) -> str:
+    """``"direct"``, ``"winograd(4x4)"``, ...; empty if nothing is recorded."""
+    task = Task(case.dag, Target.host(), threads)
+    with Database(db) as database:
+        best = database.best(task.key)
+        used = database.checked(task.key) if best is None else [best]
+        if not used:
+            return ""
+        found = structural_hash(database.definitions.get(used[0].definition))
+    known = definitions(task.dag, preset_for(task.target).algorithms, task.target, task.precision)
+    names = {structural_hash(definition.dag): definition.name for definition in known}
+    return names.get(found, "another")
 
 
 def contender(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
 
 __all__ = ["PEERS", "PROVIDERS", "Provider", "installed_peers"]
 

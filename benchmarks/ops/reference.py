@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.interpret import evaluate_points
 from ansorpy.measure.check.compare import compare, sample_points, tolerance
-from benchmarks.cells import OURS
+from benchmarks.common.cells import OURS
 from benchmarks.ops.case import Case
 from benchmarks.ops.layout import Array
 

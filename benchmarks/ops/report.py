@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import geometric_mean, median
 
 from ansorpy.evaluation.tables import Table
-from benchmarks.cells import OURS, engine_ms, engines_of, markdown, milliseconds, two_digits
+from benchmarks.common.cells import OURS, engine_ms, engines_of, markdown, milliseconds, two_digits
 from benchmarks.ops.providers import PROVIDERS
 from benchmarks.ops.result import Result, Run
 

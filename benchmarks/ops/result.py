@@ -7,32 +7,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ansorpy.errors import ForeignFile, UsageError
-from benchmarks.cells import OURS
+from benchmarks.common.compared import Compared, Machine, Stored
 
-__all__ = ["EngineTime", "Result", "Run", "merged", "read_run"]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+__all__ = ["Result", "Run", "merged", "read_run"]
 
 
-class EngineTime(_Model):
-    """An engine's times: median and minimum of ``runs`` calls."""
-
-    median_ms: float
-    min_ms: float
-    runs: int
-    version: str
-
-
-class Result(_Model):
+class Result(Compared):
     """Result of one comparison.
 
     Args:
-        engines: Times of the engines that ran, ours first.
         failures: Reason for each engine that failed.
         roofline_ms: Time of the definition's operations at the measured peak, or of its bytes at
             the bandwidth measured for that size, whichever is longer.
@@ -45,7 +31,6 @@ class Result(_Model):
     case: str
     group: str
     threads: int
-    engines: Mapping[str, EngineTime]
     failures: Mapping[str, str]
     flops: float
     bytes: int
@@ -64,32 +49,9 @@ class Result(_Model):
         return self.case, self.threads
 
     @property
-    def ours_ms(self) -> float | None:
-        """Our median, or None if we failed."""
-        return self.engines[OURS].median_ms if OURS in self.engines else None
-
-    @property
-    def best_peer(self) -> str | None:
-        """The peer with the smallest median."""
-        peers = [name for name in self.engines if name != OURS]
-        return min(peers, key=lambda name: self.engines[name].median_ms, default=None)
-
-    @property
     def provider(self) -> str | None:
         """Whoever computes the case fastest, we or a peer; None if all failed."""
         return min(self.engines, key=lambda name: self.engines[name].median_ms, default=None)
-
-    @property
-    def best_peer_ms(self) -> float | None:
-        """Its median."""
-        return None if self.best_peer is None else self.engines[self.best_peer].median_ms
-
-    @property
-    def ratio(self) -> float | None:
-        """The best peer's median divided by ours; above 1, we are faster."""
-        if self.ours_ms is None or self.best_peer_ms is None:
-            return None
-        return self.best_peer_ms / self.ours_ms
 
     @property
     def share(self) -> float | None:
@@ -104,13 +66,13 @@ class Result(_Model):
         return (self.roofline_ms + self.fork_join_ms) / self.ours_ms
 
 
-class Run(_Model):
+class Run(Stored):
     """A file of results, with the conditions under which they were measured.
 
     ``calls`` has the results of a nearly empty case, which give the cost of a call in each engine.
     """
 
-    machine: Mapping[str, str | int]
+    machine: Machine
     trials: int
     effort: str
     seed: int

@@ -22,13 +22,34 @@ from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
 from benchmarks.ops.families.projection import Projection
 from benchmarks.ops.families.transposed import TransposedConv2d
 
-__all__ = ["CALL", "RESNET_CONV", "case_named", "cases", "is_case", "matching"]
+__all__ = ["CALL", "RESNET_CONV", "SMALL", "case_named", "cases", "is_case", "matching"]
 
 CALL = Gelu("CALL", (16,))
 """A case with almost no work, to measure the cost of a call from Python; not part of the suite."""
 
 RESNET_CONV = Conv2d("C2D", (56, 56), 64, 64, 3, 1, 1)
 """A convolution that other systems publish times of; not part of the suite."""
+
+SMALL: tuple[Case, ...] = (
+    Conv1d("C1D", (23,), 5, 9, 3, 2, 1),
+    Conv2d("C2D", (9, 9), 7, 11, 3, 1, 1),
+    Conv3d("C3D", (4, 7, 7), 3, 5, 3, 1, 1),
+    GroupedConv2d("GRP", (8, 8), 8, 12, 3, 2, 1, parts=4),
+    Conv2d("DIL", (11, 11), 3, 8, 3, 1, 2, dilation=2),
+    DepthwiseConv2d("DEP", (9, 9), 13, 13, 3, 2, 1),
+    TransposedConv2d("T2D", (5, 5), 6, 7, 4, 2, 1),
+    CapsuleConv2d("CAP", (4, 4), 3, 5, 3, 1, 1),
+    ConvLayer("ConvLayer", (9, 9), 5, 8, 3, 1, 1),
+    Matmul("GMM", 17, 23, 31, 2),
+    TransposedBatchMatmul("TBG", 13, 3, 8),
+    MatrixNorm("NRM", 19, 27),
+    Projection("PROJ", 7, 24, 33),
+    Attention("ATT", 12, 2, 8),
+    Softmax("SOFTMAX", (3, 5, 17)),
+    LayerNorm("LN", 11, 37),
+    Gelu("GELU", (9, 21)),
+)
+"""A case of every family with small extents that few tiles divide; not part of the suite."""
 
 # Image side, input and output channels, window, stride, zero padding.
 IMAGES = ((224, 3, 64, 7, 2, 3), (56, 64, 64, 1, 1, 0), (14, 256, 256, 3, 1, 1),

@@ -13,13 +13,15 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ansorpy.config import default_threads
 from ansorpy.evaluation.tables import Table, show
-from benchmarks.cells import write_into
+from benchmarks.common.command import exit_code
+from benchmarks.common.pages import write_into
 from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 
 __all__ = ["Bench", "main"]
@@ -117,7 +119,7 @@ def table_of(part: str, found: Found) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line requests; print tables and write JSON."""
+    """Run the command line; returns the exit code."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.overhead",
         description=__doc__,
@@ -135,7 +137,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--folder", type=Path, default=Path("build/overhead"), help="models, libraries")
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
-    options = p.parse_args(arguments)
+    return exit_code(partial(_run, p.parse_args(arguments)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Measure what *options* ask for, print the tables, and write them."""
     bench = Bench(options.folder, options.threads, options.effort, options.repeats)
     found: dict[str, Found] = {}
     if "compiled" in options.only:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.networks.suite import ALL, Entry
+from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["NETWORKS", "SMALL", "model_file"]
 

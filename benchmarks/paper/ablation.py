@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
-from benchmarks.cells import markdown
+from benchmarks.common.cells import markdown
 from benchmarks.paper.claims import CLAIMS
 from benchmarks.paper.variants import OPERATOR, SCHEDULER, Variant, tuned_as
 from benchmarks.study.jobs import Job

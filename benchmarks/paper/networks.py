@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import geometric_mean
 
-from benchmarks.cells import OURS, markdown, milliseconds, two_digits
-from benchmarks.command import say
+from benchmarks.common.cells import OURS, markdown, milliseconds, two_digits
+from benchmarks.common.command import say
 from benchmarks.networks import measure as networks
 from benchmarks.networks.result import NetworkResult
-from benchmarks.networks.suite import Entry
 from benchmarks.paper.claims import CLAIMS
 from benchmarks.paper.variants import OURS as OUR_SEARCH
 from benchmarks.paper.variants import tuned_as
@@ -20,6 +19,7 @@ from benchmarks.study.plots import curves, grouped_bars
 from benchmarks.study.standings import figure
 from benchmarks.study.study import Section, Settings, Stage
 from benchmarks.study.tuned import Limit, Subject, reached_s
+from benchmarks.zoo.suite import Entry
 
 __all__ = ["STAGES"]
 

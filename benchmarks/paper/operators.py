@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import geometric_mean
 
-from benchmarks.cells import markdown
-from benchmarks.command import say
+from benchmarks.common.cells import markdown
+from benchmarks.common.command import say
 from benchmarks.ops import measure as ops
 from benchmarks.ops.providers import installed_peers
 from benchmarks.ops.result import Result

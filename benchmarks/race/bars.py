@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from statistics import geometric_mean, median
 
-from benchmarks.cells import markdown
+from benchmarks.common.cells import markdown
 from benchmarks.race.contestant import BEFORE, Contestant
 from benchmarks.race.live import FIVE, Heat, network_limit
 from benchmarks.race.metaschedule import METASCHEDULE, OURS, OURS_S, SUBJECTS
@@ -25,7 +25,7 @@ HARD: Mapping[str, int] = {
     "batched_transposed": 25, "grouped_strided": 177, "depthwise": 127, "softmax": 28,
 }  # fmt: skip
 """The recorded spaces on which the default search before the first race needed 25 trials or more
-for 99 % of the best, and its medians (docs/results/recorded_spaces.md)."""
+for 99 % of the best, and its medians over 20 seeds."""
 
 _FIFTH = 0.2
 

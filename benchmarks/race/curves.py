@@ -9,7 +9,7 @@ evenly, by ``round_robin``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, inf
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.page.recorded_run import RecordedRun, recorded_run
 from ansorpy.measure.records.database import Database
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.tasks.objective import TunedNetwork, is_known, latency_s
+from ansorpy.tasks.objective import TunedNetwork, is_known, latency_s, with_gradients
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.schedulers import SCHEDULERS
@@ -51,7 +51,7 @@ class TaskCurve:
     seconds: Floats
     weight: float = 1.0
     flops: float = 1.0
-    family: str = ""
+    class_key: str = ""
     least_s: float = 0.0
 
 
@@ -106,7 +106,7 @@ def _curve(run: RecordedRun, number: int) -> TaskCurve:
         np.array(seconds, dtype=np.float64),
         weight=run.request.tasks[number].weight,
         flops=task.flops,
-        family=task.class_key,
+        class_key=task.class_key,
         least_s=roofline_seconds(task, SketchSampler(task).definitions),
     )
 
@@ -130,9 +130,7 @@ def replay(recording: Recording, scheduler: str, seed: int = 0, size: int = ROUN
             spent = [task.trials for task in tasks]
             seconds = sum(float(c.seconds[:n].sum()) for c, n in zip(curves, spent, strict=True))
             steps.append(Step(sum(spent), seconds, latency_s))
-        gradient = objective.gradient(recording.networks, tasks)
-        tasks = [replace(t, gradient=float(g)) for t, g in zip(tasks, gradient, strict=True)]
-        chosen = chooser.next(tasks, rng)
+        chosen = chooser.next(with_gradients(tasks, objective, recording.networks), rng)
         if chosen is None:
             return steps
         at = chosen.task
@@ -153,7 +151,7 @@ def _progress(curve: TaskCurve, ends: Sequence[int], share: float = 0.0) -> Task
         trials_after=ends,
         flops=curve.flops,
         alive=trials < len(curve.best_s),
-        family=curve.family,
+        class_key=curve.class_key,
         least_s=curve.least_s,
         cost=max(float(curve.seconds[:trials].mean()), 1e-9) if trials else 1.0,
         share=share,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ansorpy.errors import MissingDependency
 from ansorpy.evaluation.bench.processes import Contender
-from benchmarks.cells import markdown
+from benchmarks.common.cells import markdown
 from benchmarks.race.contestant import Contestant
 from benchmarks.race.live import Heat, network_limit
 from benchmarks.race.tvm_engine import tune_with_tvm

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import geometric_mean, median
 
-from benchmarks.cells import markdown
-from benchmarks.document import into, marks
+from benchmarks.common.cells import markdown
+from benchmarks.common.pages import into, marks
 from benchmarks.race.contestant import Contestant
 from benchmarks.race.live import ratios, strategy_heats
 from benchmarks.race.recorded import needed

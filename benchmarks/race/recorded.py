@@ -9,7 +9,7 @@ from functools import partial
 from ansorpy.measure.recorded_grid import read_grid
 from benchmarks.race.contestant import Contestant, contestants
 from benchmarks.race.replay import FRACTIONS, UNIFORM, Race, expected, replayed
-from benchmarks.search.catalogue import recorded
+from benchmarks.spaces.catalogue import recorded
 from benchmarks.study.comparison import compared
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes

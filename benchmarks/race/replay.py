@@ -12,7 +12,7 @@ from time import process_time
 
 import numpy as np
 
-from ansorpy.cost.models import MODELS
+from ansorpy.api.parts import Parts
 from ansorpy.ir.task import Task
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.measure.records.database import Database
@@ -57,7 +57,7 @@ def run(race: Race) -> list[float]:
     grid = source.grid
     strategy = STRATEGIES.factory(race.contestant.strategy)
     selector = SELECTORS.one(race.contestant.selector)
-    model = MODELS.one(race.contestant.cost_model)
+    model = Parts(cost_model=race.contestant.cost_model).model_for(grid.task.target)()
     runner = _Counting(GridRunner(source))
     options = SearchOptions(strategy=strategy, selector=selector, seed=race.seed)
     goal_s = grid.best_s / max(FRACTIONS)

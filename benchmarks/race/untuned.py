@@ -9,7 +9,7 @@ from statistics import geometric_mean
 
 import ansorpy as ap
 from ansorpy.cost.models import MODELS
-from benchmarks.cells import markdown
+from benchmarks.common.cells import markdown
 from benchmarks.race.live import FIVE
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value

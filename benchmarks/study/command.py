@@ -9,8 +9,8 @@ from pathlib import Path
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
-from benchmarks.command import exit_code, say
-from benchmarks.search.catalogue import FOLDER
+from benchmarks.common.command import exit_code, say
+from benchmarks.spaces.catalogue import FOLDER
 from benchmarks.study.jobs import carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes
 from benchmarks.study.study import Settings, Study, pages

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from statistics import median
 
-from benchmarks.cells import markdown
+from benchmarks.common.cells import markdown
 from benchmarks.study.comparison import Comparison, Scores
 
 __all__ = ["figure", "learnt", "standings_table"]

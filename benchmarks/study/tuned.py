@@ -19,12 +19,12 @@ from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.rules.presets import Preset
 from ansorpy.search.events import Event, Progress
 from ansorpy.tasks.objective import TunedNetwork
-from benchmarks.cells import OURS
-from benchmarks.networks.suite import Entry
+from benchmarks.common.cells import OURS
 from benchmarks.ops.measure import Settings, contender
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import case_named, is_case
 from benchmarks.study.outcomes import Value
+from benchmarks.zoo.suite import Entry
 
 __all__ = ["Limit", "Subject", "reached_s", "timed_in_turns", "tuned"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ansorpy as ap
+from ansorpy.api import parts as api_parts
 from ansorpy.api.arguments import PartArguments
 from ansorpy.api.parts import PARTS, Parts
 from ansorpy.api.plugins import load_plugins
@@ -66,6 +67,9 @@ def long():
     return TimingPolicy(total_s=0.5)
 '''
 
+UNSHIPPED = Target.parse("cortex-a76")
+"""A target for which no model ships."""
+
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Iterator[Path]:
@@ -84,7 +88,7 @@ def test_a_plugins_parts_are_searched_with(plugin: Path) -> None:
     task, runner = matmul(16, 16, 16), FormulaRunner()
     source = SketchSampler(task)
     entries = [WeightedTask(task, source)]
-    tuning = tune_anew(entries, Budget(trials=24), runner, options=parts.tuning(0))
+    tuning = tune_anew(entries, Budget(trials=24), runner, options=parts.tuning(0, UNSHIPPED))
     assert tuning.outcomes[0].history.trials == 24
     seen = __import__("ansorpy_plugin_mine").SEEN
     assert set(seen) == {next(source.every()).key}
@@ -110,13 +114,16 @@ def test_plain_errors_of_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_name_an_instance_and_a_class_will_do() -> None:
     mine = Evolution(population=64)
-    given = [Parts(strategy=choice).tuning(3).search for choice in ("grid", RandomSearch, mine)]
+    given = [
+        Parts(strategy=choice).tuning(3, UNSHIPPED).search
+        for choice in ("grid", RandomSearch, mine)
+    ]
     made = [options.strategy() for options in given]
     assert isinstance(made[0], Grid) and isinstance(made[1], RandomSearch)
     assert made[2] == mine and made[2] is not mine, "each task has a copy of its own"
     assert {options.seed for options in given} == {3}
-    assert Parts(selector=TopK()).tuning(0).search.selector == TopK()
-    assert isinstance(Parts(cost_model="analytic").tuning(0).model(), AnalyticModel)
+    assert Parts(selector=TopK()).tuning(0, UNSHIPPED).search.selector == TopK()
+    assert isinstance(Parts(cost_model="analytic").tuning(0, UNSHIPPED).model(), AnalyticModel)
     assert Parts(measure=TimingPolicy(total_s=1.0)).policy().total_s == 1.0
 
 
@@ -125,7 +132,7 @@ def test_a_trained_model_is_named_by_its_file_or_given(tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
     path.write_text(saved.text())
     for choice in (path, str(path), saved):
-        assert Parts(cost_model=choice).tuning(0).model == saved
+        assert Parts(cost_model=choice).tuning(0, UNSHIPPED).model == saved
     with pytest.raises(ForeignFile, match="cannot read"):
         Parts(cost_model=tmp_path / "absent")
     path.write_text("other")
@@ -137,10 +144,19 @@ def test_a_trained_model_is_named_by_its_file_or_given(tmp_path: Path) -> None:
         ap.tune([a, b], cost_model=SavedModel.of(BoostedTrees(), "cuda"))
 
 
+def test_the_default_starts_from_the_model_that_ships(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = SavedModel("a family", 12, 3, ())
+    monkeypatch.setattr(api_parts, "pretrained_for", lambda target: shipped)
+    assert Parts().model_for(UNSHIPPED) is shipped
+    assert isinstance(Parts(cost_model="analytic").model_for(UNSHIPPED)(), AnalyticModel)
+    monkeypatch.setattr(api_parts, "pretrained_for", lambda target: None)
+    assert isinstance(Parts().model_for(UNSHIPPED)(), BoostedTrees)
+
+
 def test_parts_arguments_and_options_are_the_same_with_the_same_defaults() -> None:
     assert {argument.name for argument in declared(PartArguments)} == {*PARTS}
-    assert described(Parts().tuning(0)) == described(TuneOptions())
-    changed = described(Parts(strategy=Grid, objective="geomean").tuning(0))
+    assert described(Parts().tuning(0, UNSHIPPED)) == described(TuneOptions())
+    changed = described(Parts(strategy=Grid, objective="geomean").tuning(0, UNSHIPPED))
     assert differences(changed, described(TuneOptions())) == ["search.strategy", "objective"]
 
 

@@ -10,18 +10,14 @@ import pytest
 
 from ansorpy.api import dataset as recording
 from ansorpy.api.request import Request
-from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.random import RandomModel
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import read_dataset
 from benchmarks.dataset import __main__ as command
 from benchmarks.dataset import zoo
-from benchmarks.dataset.spaces import evaluated
-from benchmarks.networks.suite import ALL, Entry
-from benchmarks.search.catalogue import plan_named
+from benchmarks.spaces.catalogue import plan_named
+from benchmarks.zoo.suite import ALL, Entry
 from tests.datasets import formula_machines
-from tests.search.grids import grid_of
 from tests.search.tasks import dense_relu, matmul
 
 
@@ -49,14 +45,6 @@ def test_evaluated_networks_exist_and_are_not_in_the_zoo() -> None:
 def test_stored_graphs_have_tasks_at_each_size() -> None:
     found = list(islice(zoo.exported(Request.of(effort="none")), 3))
     assert len({task.key for _, task in found}) == 3
-
-
-def test_models_are_compared_on_recorded_spaces() -> None:
-    grids = [grid_of(matmul(24, 40, 36))]
-    [found] = evaluated("analytic", AnalyticModel(), grids)
-    assert found.programs == min(600, len(grids[0].rows)) and found.figures.correlation > 0.2
-    [drawn] = evaluated("random", RandomModel(), grids)
-    assert drawn.figures.pairs < found.figures.pairs
 
 
 @pytest.mark.usefixtures("operators_alone")

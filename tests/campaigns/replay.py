@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 
 import ansorpy as ap
-from benchmarks.light import light_model
-from benchmarks.nets import WRITTEN
+from benchmarks.zoo import WRITTEN
+from benchmarks.zoo.light import light_model
 from tests.campaigns.campaign import Campaign, Tally
 
 __all__ = ["REPLAY"]

@@ -74,3 +74,17 @@ def test_the_plan_says_what_ranks_if_nothing_is_measured(
     request = Request.of(effort="none", cost_model=cost_model)
     text = plan_text(open_project(random_network(0), request), request)
     assert text.endswith(f"; nothing is measured, programs are ranked {ranked}")
+
+
+@pytest.mark.parametrize(
+    ("cost_model", "begun"),
+    [("boosted", "; the search starts from the model that ships for a family (12 programs of 3 "
+      "tasks)"), ("analytic", "")],
+)  # fmt: skip
+def test_the_plan_says_what_a_search_starts_from(
+    cost_model: str, begun: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "pretrained_for", lambda _: SavedModel("a family", 12, 3, ()))
+    request = Request.of(trials=8, cost_model=cost_model, db="own.db")
+    text = plan_text(open_project(random_network(0), request), request)
+    assert text.endswith(f"; tuning up to 8 trials, records in own.db{begun}")

@@ -11,7 +11,7 @@ from ansorpy.schedule.tables.size import Column
 from tests.cost.nests import Given, tiled_matmul
 from tests.cost.tasks import matmul_task
 
-__all__ = ["SHAPE", "population", "rank_correlation", "trained", "true_seconds"]
+__all__ = ["SHAPE", "population", "trained", "true_seconds"]
 
 SHAPE = (64, 64, 64)
 
@@ -42,8 +42,3 @@ def trained(seed: int = 0) -> BoostedTrees:
     model.learn(matmul_task(*SHAPE), programs, seconds)
     model.refit()
     return model
-
-
-def rank_correlation(score: Floats, seconds: Floats) -> float:
-    ranks = [np.argsort(np.argsort(x)).astype(float) for x in (score, -seconds)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

@@ -8,12 +8,13 @@ import pytest
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.cost.family import FAMILIES, FamilyKind, FamilyModel
 from ansorpy.cost.forest import RandomForest
+from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.random import RandomModel
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.target import Target
 from tests import workloads
-from tests.cost.populations import SHAPE, population, rank_correlation, true_seconds
+from tests.cost.populations import SHAPE, population, true_seconds
 from tests.cost.tasks import matmul_task
 
 
@@ -55,7 +56,7 @@ def test_families_of_opposite_effects_are_ranked_better_apart() -> None:
     seconds = true_seconds(columns)
     for task, truth in zip(tasks, (seconds, 1 / seconds), strict=True):
         one, each = (
-            rank_correlation(model.predict(task, programs), truth) for model in (together, apart)
+            rank_correlation(model.predict(task, programs), -truth) for model in (together, apart)
         )
         assert each > one
 

@@ -14,7 +14,7 @@ from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.search.recorded_grid import GridSource
-from benchmarks.search.catalogue import FOLDER
+from benchmarks.spaces.catalogue import FOLDER
 
 ROWS = 6
 

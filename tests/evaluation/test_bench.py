@@ -86,7 +86,8 @@ def test_bursts_that_met_a_disturbance_are_taken_again(monkeypatch: pytest.Monke
     looks = iter([False, True, False, False, *[False] * 100])
     contenders = [_contender("a", seconds=0.0), _contender("b", seconds=0.0)]
     timings = compare(contenders, QUICK, is_disturbed=lambda: next(looks))
-    assert {name: t.repeated for name, t in timings.items()} == {"a": 1, "b": 0}
+    # Once more if the first burst was four times as long as its repeat, as on a busy machine.
+    assert timings["a"].repeated in (1, 2) and timings["b"].repeated == 0
     assert all(len(t.bursts_s) in (2, 3) for t in timings.values())
 
 

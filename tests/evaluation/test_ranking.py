@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from ansorpy.cost.holdout import Judged, Knowing
 from ansorpy.cost.metrics import Ranking
-from ansorpy.evaluation.ranking import (
-    Evaluated,
-    figures,
-    models_table,
-    overall_table,
-    tasks_table,
-)
+from ansorpy.evaluation.ranking import Evaluated, figures, models_table, overall_table
 
 NAN = float("nan")
 FOUND = [
@@ -31,11 +25,7 @@ def test_means_are_over_the_same_tasks_for_every_model() -> None:
     assert ("1 tasks", "boosted, first 8 too") not in rows
 
 
-def test_a_row_a_task_and_plain_json() -> None:
-    table = tasks_table(FOUND)
-    assert table.heading[2:] == ("analytic", "boosted, first 8 too", "boosted, first 32 too")
-    assert table.rows[0] == ("a", "16", "0.20", "0.50", "0.70")
-    assert table.rows[1] == ("b", "20", "nan", "nan", "")
+def test_figures_are_plain_json() -> None:
     first, second, *_ = figures(FOUND)
     assert first["model"] == "analytic" and first["correlation"] == 0.2
     assert second["correlation"] is None and second["held_out"] == 20

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ansorpy.frontend.onnx import load
-from benchmarks.exported.catalogue import by_name
-from benchmarks.exported.stored import restored, stored_names
+from benchmarks.zoo.exported.catalogue import by_name
+from benchmarks.zoo.exported.stored import restored, stored_names
 from tests.campaigns.exported.campaign import compared, plainly_compiled
 
 SMALL = (

@@ -26,35 +26,10 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
-from benchmarks.ops.families.attention import Attention, TransposedBatchMatmul
-from benchmarks.ops.families.capsule import CapsuleConv2d
-from benchmarks.ops.families.conv1d import Conv1d
-from benchmarks.ops.families.conv2d import Conv2d
-from benchmarks.ops.families.conv3d import Conv3d
-from benchmarks.ops.families.conv_layer import ConvLayer
-from benchmarks.ops.families.depthwise import DepthwiseConv2d
-from benchmarks.ops.families.elementwise import Gelu, Softmax
-from benchmarks.ops.families.grouped import GroupedConv2d
-from benchmarks.ops.families.matmul import Matmul
-from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
-from benchmarks.ops.families.projection import Projection
-from benchmarks.ops.families.transposed import TransposedConv2d
+from benchmarks.ops.suite import SMALL
 from tests.budget import some
 from tests.runtime import programs
 
-CASES: tuple[Case, ...] = (
-    Conv1d("C1D", (11,), 3, 16, 3, 1, 1), Conv2d("C2D", (5, 7), 5, 16, 3, 1, 1),
-    Conv3d("C3D", (3, 5, 5), 3, 8, 3, 1, 1), ConvLayer("ConvLayer", (7, 7), 3, 16, 3, 2, 1),
-    DepthwiseConv2d("DEP", (7, 7), 12, 12, 3, 1, 1),
-    GroupedConv2d("GRP", (6, 6), 8, 16, 3, 1, 1, parts=4),
-    Conv2d("DIL", (9, 9), 4, 8, 3, 1, 2, dilation=2),
-    TransposedConv2d("T2D", (4, 4), 6, 8, 4, 2, 1),
-    CapsuleConv2d("CAP", (4, 4), 3, 4, 3, 1, 1), Matmul("GMM", 13, 17, 19),
-    TransposedBatchMatmul("TBG", 7, 2, 5), MatrixNorm("NRM", 13, 19),
-    Projection("PROJ", 3, 19, 33),
-    Attention("ATT", 7, 2, 8), Softmax("SOFTMAX", (5, 23)), LayerNorm("LN", 5, 37),
-    Gelu("GELU", (3, 29)),
-)  # fmt: skip
 # ELF machine numbers; None: a WebAssembly object.
 TARGETS = {
     "x86-64-v2": 62, "x86-64-v3": 62, "x86-64-v4": 62, "znver5": 62,
@@ -67,7 +42,7 @@ QEMU, CROSS_CC, SYSROOT = "qemu-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_program_of_every_family_compiles(name: str, rng: np.random.Generator) -> None:
     target = Target.parse(name)
-    for case in some(CASES, list(TARGETS).index(name)):
+    for case in some(SMALL, list(TARGETS).index(name)):
         [sketch] = SketchSampler(Task(case.dag, target, 1)).draw(1, rng)
         rows = sample_valid(sketch, 1, rng)
         lowered = lower(sketch.resolve(rows[0]) if len(rows) else ap.State.initial(case.dag))
@@ -112,7 +87,7 @@ def test_all_objects_of_a_library_for_riscv_fit_together(name: str) -> None:
     not (shutil.which(QEMU) and shutil.which(CROSS_CC)),
     reason="needs qemu-user, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross",
 )
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.family)
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.family)
 def test_an_exported_library_and_its_example_run_on_aarch64(case: Case, tmp_path: Path) -> None:
     """The example's first values are the interpreter's on the inputs that it makes up."""
     values = case.values(0)

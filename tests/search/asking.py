@@ -10,7 +10,7 @@ import numpy as np
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.protocol import CostModel, StaticModel
 from ansorpy.cost.random import RandomModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -99,7 +99,7 @@ def bowl(at: Context, seed: int) -> tuple[Bowl, Candidate]:
 
 
 @dataclass
-class BowlModel:
+class BowlModel(StaticModel):
     """Scores by the distance of a row's columns from *goal*, in every space alike; counts rows."""
 
     goal: float = 2.0
@@ -111,12 +111,6 @@ class BowlModel:
         distance = np.abs(np.log2(np.maximum(programs.table, 0) + 1.0) - self.goal).sum(axis=1)
         scores: Floats = 1 / (1 + distance)
         return scores
-
-    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
-        """Nothing."""
-
-    def refit(self) -> None:
-        """Nothing."""
 
 
 def basin(candidate: Candidate) -> float:

@@ -10,7 +10,7 @@ from ansorpy.measure.recorded_grid import PENDING, Grid, GridHeader
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.task_conditions import conditions_of
 from ansorpy.schedule.steps.records import steps_to_json
-from benchmarks.search.cut import cut_down
+from benchmarks.spaces.cut import cut_down
 from tests.search.runners import true_seconds
 from tests.search.tasks import sampler
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.frozen import Frozen
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.search.population import sample_valid, score_all
 from ansorpy.search.strategies.annealing import Annealing
-from ansorpy.search.strategies.one_shot import OneShot
+from ansorpy.search.strategies.one_shot import Frozen, OneShot
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.asking import context

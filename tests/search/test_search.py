@@ -13,7 +13,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.protocol import CostModel, StaticModel
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
@@ -22,8 +22,7 @@ from ansorpy.measure.run.interfaces import Runner
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.population import Candidate, Pool, sample_valid, score, score_all, top
-from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
+from ansorpy.search.population import Pool, sample_valid, score, score_all, top
 from ansorpy.search.strategies.evolution import Evolution, crossover, genes
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.sampling import Sampling
@@ -67,17 +66,11 @@ def best_s(found: TaskSearch) -> float:
     return found.history.best_s
 
 
-class Blind:
+class Blind(StaticModel):
     """A cost model that knows nothing."""
 
     def predict(self, task: Task, programs: Programs) -> Floats:
         return np.ones(len(programs))
-
-    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
-        pass
-
-    def refit(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -347,20 +340,3 @@ def test_random_search_asks_no_model_and_prefers_nothing() -> None:
     pool = RandomSearch().ask(found.context, 100)
     assert len({c.score for c in pool.best}) == 1 and len(pool.best) >= 100
     assert len({c.sketch.key for c in pool.best[:40]}) > 2
-
-
-def _pool(best: int, random: int) -> Pool:
-    task, rng = matmul(24, 24, 24), np.random.default_rng(2)
-    [sketch, *_] = sampler(task).draw(1, rng)
-    table = np.unique(sketch.sample(200, rng), axis=0)
-    made = [Candidate(sketch, row, -float(n)) for n, row in enumerate(table[: best + random])]
-    return Pool(tuple(made[:best]), tuple(made[best:]))
-
-
-def test_epsilon_greedy_mixes_in_random_candidates() -> None:
-    pool = _pool(40, 20)
-    picked = EpsilonGreedy(0.25).pick(pool, 20, np.random.default_rng(0))
-    keys = {c.key for c in pool.random}
-    assert len(picked) == len({c.key for c in picked}) == 20
-    assert sum(c.key in keys for c in picked) == 5
-    assert [c.key for c in picked[:15]] == [c.key for c in pool.best[:15]]

@@ -43,8 +43,13 @@ def test_selectors_fill_up_from_what_there_is(name: str) -> None:
     assert selector.pick(Pool(()), 5, np.random.default_rng(0)) == []
 
 
-def test_every_selector_has_a_description() -> None:
-    assert all(SELECTORS.descriptions().values())
+def test_epsilon_greedy_mixes_in_random_candidates() -> None:
+    offered = pool(40, 20)
+    picked = EpsilonGreedy(0.25).pick(offered, 20, np.random.default_rng(0))
+    keys = {c.key for c in offered.random}
+    assert len(picked) == len({c.key for c in picked}) == 20
+    assert sum(c.key in keys for c in picked) == 5
+    assert [c.key for c in picked[:15]] == [c.key for c in offered.best[:15]]
 
 
 def decided(candidates: list[Candidate]) -> int:

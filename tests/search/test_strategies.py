@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +24,7 @@ from ansorpy.search.strategies.annealing import Annealing, stepped
 from ansorpy.search.strategies.droplet import Droplet
 from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.sequence import Then
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.asking import bowl, context, measured, ok, predicted
@@ -82,10 +81,6 @@ def test_without_torch_a_learned_policy_is_refused(
     with pytest.raises(MissingDependency, match="the policy of the strategy .* needs torch") as e:
         STRATEGIES.factory(name)()
     assert e.value.hint == "pip install 'ansorpy[torch]'"
-
-
-def test_every_strategy_has_a_description() -> None:
-    assert all(STRATEGIES.descriptions().values())
 
 
 @pytest.mark.parametrize("task", [scale(60), matmul(1, 2, 2)], ids=lambda task: task.name)
@@ -185,7 +180,7 @@ class Fixed:
     def ask(self, context: Context, n: int) -> Pool:
         return Pool(tuple(c for c in self.left if c.key not in context.measured))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self.heard += [c for c, _ in found]
 
 

@@ -22,9 +22,8 @@ from ansorpy.schedule.state import State
 from ansorpy.search.population import Candidate, SketchSource
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
-from ansorpy.search.strategy import Strategy
+from ansorpy.search.strategy import Context, Results, Strategy
 from ansorpy.search.task_search import SearchOptions, TaskSearch
-from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse, distance
 from ansorpy.search.trials import MeasuredTrials
@@ -41,7 +40,7 @@ class Hearing(Sampling):
 
     told: list[tuple[Candidate, MeasureResult]] = field(default_factory=list)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self.told += found
 
 
@@ -65,9 +64,9 @@ def rounds(found: TaskSearch, trials: int) -> TaskSearch:
     return found
 
 
-def context(task: Task, source: SketchSource, database: Database) -> TransferContext:
+def context(task: Task, source: SketchSource, database: Database) -> tuple[Context, KnownTrials]:
     rng = np.random.default_rng(0)
-    return TransferContext(task, source, BoostedTrees(), KnownTrials(database), rng)
+    return Context(task, source, BoostedTrees(), rng), KnownTrials(database)
 
 
 WITH_ANY_MODEL = [name for name in TRANSFERS.names if name != "momentum"]
@@ -203,7 +202,7 @@ def test_every_second_of_the_first_candidates_is_a_similar_tasks(tmp_path: Path)
             rounds(found, 16)
         found = search(new, database, runner)
         given = context(new, found.context.source, database)
-        offered = ScheduleReuse().first(given)[:3]
+        offered = ScheduleReuse().first(*given)[:3]
         assert len(offered) == 3
         assert all(c.sketch.space.contains(c.row) for c in offered)
         seen = len(runner.seen)
@@ -222,8 +221,8 @@ def test_schedules_of_a_task_that_was_hardly_searched_are_not_taken_over(tmp_pat
             rounds(before, trials)
             found = search(new, database, runner)
             given = context(new, found.context.source, database)
-            assert bool(ScheduleReuse().first(given)) == offered
-            assert ScheduleReuse(programs=8).first(given)
+            assert bool(ScheduleReuse().first(*given)) == offered
+            assert ScheduleReuse(programs=8).first(*given)
 
 
 def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> None:
@@ -234,7 +233,7 @@ def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> 
         rounds(before, 16)
         found = search(new, database, runner)
         given = context(new, found.context.source, database)
-        nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(given)]
+        nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(*given)]
         reuse = SearchOptions(transfer=ScheduleReuse(neighbours=1))
         trials = MeasuredTrials(runner, database)
         found = TaskSearch(new, sampler(new), BoostedTrees(), trials, reuse)
@@ -263,5 +262,5 @@ def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> No
         rounds(before, 16)
         source = Counting(new)
         given = context(new, source, database)
-        assert len(ScheduleReuse(candidates=2).first(given)) == 2
+        assert len(ScheduleReuse(candidates=2).first(*given)) == 2
     assert len(asked) == 2 < len(source.sketches)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ansorpy.search.points import decoded, positions
 from ansorpy.search.population import sample_valid
-from ansorpy.search.strategies.tuna import Tuna, decoded, positions
+from ansorpy.search.strategies.tuna import Tuna
 from tests.search.asking import context
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
 from ansorpy.cost.metrics import rank_correlation
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.cost.random import RandomModel
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.decisions import moves
@@ -21,7 +21,6 @@ from ansorpy.search.strategies.harl import Harl
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.rl import ReinforcedSearch
 from ansorpy.search.strategy import Context
-from ansorpy.search.walks.actions import Masks
 from ansorpy.search.walks.walk import Walk
 from tests.search.asking import (
     BowlModel,

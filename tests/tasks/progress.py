@@ -15,7 +15,7 @@ def progress(
     flops: float = 1e6,
     alive: bool = True,
     since_gain: int = 0,
-    family: str = "",
+    class_key: str = "",
     least_s: float = 0.0,
     cost: float = 1.0,
     gradient: float = 1.0,
@@ -24,5 +24,5 @@ def progress(
     """Progress in rounds of eight trials by default."""
     trials = trials_after or [8 * (n + 1) for n in range(len(best_after))]
     return TaskProgress(
-        best_after, trials, flops, alive, since_gain, family, least_s, cost, gradient, share
+        best_after, trials, flops, alive, since_gain, class_key, least_s, cost, gradient, share
     )

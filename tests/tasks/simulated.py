@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import ceil
 
 import numpy as np
 
-from ansorpy.tasks.objective import Objective, TunedNetwork
+from ansorpy.tasks.objective import Objective, TunedNetwork, with_gradients
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.scheduler import TaskScheduler
 from tests.tasks.progress import progress
@@ -32,12 +31,10 @@ def visits(
     rng, found = np.random.default_rng(0), []
     for _ in range(rounds):
         tasks = [
-            progress(*b, trials_after=t, family=families[n] if families else "")
+            progress(*b, trials_after=t, class_key=families[n] if families else "")
             for n, (b, t) in enumerate(zip(best, trials, strict=True))
         ]
-        gradient = objective.gradient([network], tasks)
-        tasks = [replace(t, gradient=float(s)) for t, s in zip(tasks, gradient, strict=True)]
-        chosen = scheduler.next(tasks, rng)
+        chosen = scheduler.next(with_gradients(tasks, objective, [network]), rng)
         assert chosen is not None
         at, spent = chosen.task, ceil(size * chosen.part)
         trials[at].append(spent + (trials[at][-1] if trials[at] else 0))

@@ -23,8 +23,8 @@ def test_one_mate_gets_sixteen_trials_after_sixty_four() -> None:
 def test_the_mate_is_the_steepest_that_has_a_program() -> None:
     def mate(alive: bool = True) -> Round | None:
         tasks = [
-            progress(9.0, family="one"), progress(2.0, family="one"),
-            progress(4.0, family="one", alive=alive), progress(8.0, family="two"),
+            progress(9.0, class_key="one"), progress(2.0, class_key="one"),
+            progress(4.0, class_key="one", alive=alive), progress(8.0, class_key="two"),
         ]  # fmt: skip
         scheduler, rng = Family(), np.random.default_rng(0)
         assert scheduler.next(tasks, rng) == Round(0)
@@ -36,8 +36,8 @@ def test_the_mate_is_the_steepest_that_has_a_program() -> None:
 
 def test_a_task_alone_or_without_a_program_has_no_mate_round() -> None:
     rng = np.random.default_rng(0)
-    alone = [progress(9.0, family="one"), progress(2.0, family="two"), progress(2.0)]
-    failed = [progress(INF, family="one"), progress(2.0, family="one")]
+    alone = [progress(9.0, class_key="one"), progress(2.0, class_key="two"), progress(2.0)]
+    failed = [progress(INF, class_key="one"), progress(2.0, class_key="one")]
     for tasks in (alone, failed):
         scheduler = Family()
         assert [scheduler.next(tasks, rng) for _ in range(3)] == [Round(0)] * 3

@@ -48,17 +48,17 @@ def test_rounds_count_by_their_trials() -> None:
     assert Gradient().gradient([large], 0) == pytest.approx(0.8 * -4.0 / 8)
 
 
-def test_a_family_shows_what_can_be_reached() -> None:
-    fast = progress(1.0, 1.0, flops=100.0, family="conv")
-    slow = progress(50.0, 50.0, flops=100.0, family="conv")
+def test_a_class_shows_what_can_be_reached() -> None:
+    fast = progress(1.0, 1.0, flops=100.0, class_key="conv")
+    slow = progress(50.0, 50.0, flops=100.0, class_key="conv")
     alone = progress(50.0, 50.0, flops=100.0)
     assert Gradient().gradient([fast, slow], 1) == pytest.approx(0.8 * (2.0 - 50.0))
     assert Gradient().gradient([fast, alone], 1) == pytest.approx(0.8 * -25.0)
 
 
-def test_a_family_promises_nothing_to_who_had_more_rounds_than_the_others() -> None:
-    fast = progress(1.0, flops=100.0, family="conv")
-    tried = progress(*[50.0] * 7, flops=100.0, family="conv")
+def test_a_class_promises_nothing_to_who_had_more_rounds_than_the_others() -> None:
+    fast = progress(1.0, flops=100.0, class_key="conv")
+    tried = progress(*[50.0] * 7, flops=100.0, class_key="conv")
     assert Gradient().gradient([fast, tried], 1) == pytest.approx(0.8 * -50.0 / 7)
 
 
@@ -122,7 +122,7 @@ def test_round_robin_takes_turns() -> None:
 
 @given(st.lists(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=8), min_size=1, max_size=6))
 def test_gradients_are_finite_and_negative(curves: list[list[float]]) -> None:
-    tasks = [progress(*sorted(curve, reverse=True), family="one") for curve in curves]
+    tasks = [progress(*sorted(curve, reverse=True), class_key="one") for curve in curves]
     for at in range(len(tasks)):
         assert -INF < Gradient().gradient(tasks, at) < 0
 

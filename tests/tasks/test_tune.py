@@ -52,6 +52,7 @@ from tests.search.small import SAMPLING
 from tests.search.tasks import dense_relu, matmul, sampler, scale
 from tests.tasks.anew import tune_anew
 from tests.tasks.test_replay import NoBuilds
+from tests.waiting import Clock
 
 pytestmark = pytest.mark.usefixtures("small_population")
 
@@ -331,18 +332,20 @@ class TimedRunner(FormulaRunner):
         return [out_of_time() for _ in candidates]
 
 
-def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
+def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path, clock: Clock) -> None:
     runner = TimedRunner(spared=9)
     with Database(tmp_path / "tune.db") as database:
         tuned = tune_tasks(
-            [TASKS[0]], Budget(time_limit_s=2.0), runner, database=database, options=RANDOM
-        )
+            [TASKS[0]], Budget(time_limit_s=2.0), runner, database=database, options=RANDOM,
+            journal=RecordingJournal(database, clock.now),
+        )  # fmt: skip
         [outcome] = tuned.outcomes
         assert tuned.ended is Ending.TIME and len(runner.given_s) > 10
         assert outcome.history.trials == database.trials(outcome.task.key) == 9
         assert outcome.best is not None and not outcome.history.failures
         *searching, finishing = runner.given_s
-        assert 0 < max(searching) < 1.8 and finishing < 2.0
+        assert max(searching) == pytest.approx(1.8)
+        assert finishing == pytest.approx(0.2, abs=0.02)
         best_s = outcome.best.seconds
         resumed = tune_tasks(
             [TASKS[0]], Budget(trials=20), FormulaRunner(), database=database, options=RANDOM
@@ -359,10 +362,14 @@ def test_trials_without_a_limit_have_all_the_time() -> None:
     assert set(runner.given_s) == {inf}
 
 
-def test_no_time_for_the_default_schedule_is_no_error() -> None:
+def test_no_time_for_the_default_schedule_is_no_error(clock: Clock) -> None:
     crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
     runner = TimedRunner(fails=lambda state, number: crash, spared=1)
-    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=2.0), runner, options=RANDOM)
+    journal = RecordingJournal(Database(), clock.now)
+    tuned = tune_tasks(
+        [TASKS[0]], Budget(time_limit_s=2.0), runner, journal.database, options=RANDOM,
+        journal=journal,
+    )  # fmt: skip
     [outcome] = tuned.outcomes
     assert outcome.best is None and outcome.history.trials == 1
 
@@ -591,5 +598,6 @@ def test_the_parts_of_a_run_make_up_its_wall_clock_time(tmp_path: Path) -> None:
             listener=reports.append,
         )
     assert {Activity.SEARCH, Activity.MODEL, Activity.RECORD, Activity.RESUME} <= set(tuned.seconds)
-    assert sum(tuned.seconds.values()) == pytest.approx(outer.total_s, rel=0.05)
+    # The rest may be long where another process gets the core meanwhile.
+    assert sum(tuned.seconds.values()) == pytest.approx(outer.total_s, rel=0.25)
     assert reports[-1].seconds is not None and reports[-1].seconds.keys() <= tuned.seconds.keys()

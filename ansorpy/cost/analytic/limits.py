@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, Reduce, walk
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["Limit", "Limits", "bytes_read", "terms"]
+__all__ = ["Limit", "Limits", "bytes_moved", "evaluations", "running"]
 
 Limit = Literal["memory", "arithmetic", "launches"]
 
@@ -43,17 +43,28 @@ class Limits:
         return max(named, key=lambda name: named[name])
 
 
-def bytes_read(running: Iterable[ComputeOp]) -> dict[Tensor, float]:
-    """Bytes read of each tensor: all of them, or fewer if there are few reads (a lookup table)."""
+def running(dag: ComputeDAG) -> list[ComputeOp]:
+    """The operators that every call computes."""
+    return [op for op in dag.computes if op not in dag.constant_ops]
+
+
+def bytes_moved(dag: ComputeDAG) -> tuple[float, float]:
+    """(bytes of constants that are read, bytes of all tensors that are read or written).
+
+    A tensor is read whole, or in part if there are few reads (a lookup table).
+    """
     reads: dict[Tensor, float] = {}
-    for op in running:
+    for op in running(dag):
         for e in walk(op.body):
             if isinstance(e, Load) and isinstance(e.source, Tensor):
-                reads[e.source] = reads.get(e.source, 0.0) + terms(op) * e.dtype.bits / 8
-    return {t: min(float(t.bytes), count) for t, count in reads.items()}
+                reads[e.source] = reads.get(e.source, 0.0) + evaluations(op) * e.dtype.bits / 8
+    read = {t: min(float(t.bytes), count) for t, count in reads.items()}
+    held = sum(count for t, count in read.items() if t in dag.constant_ops)
+    given = sum(count for t, count in read.items() if t in dag.args and t not in dag.constant_ops)
+    return held, held + given + sum(t.bytes for t in dag.outputs)
 
 
-def terms(op: ComputeOp) -> int:
+def evaluations(op: ComputeOp) -> int:
     """How often the operator's expression is evaluated."""
     summed = op.body.axes if isinstance(op.body, Reduce) else ()
     return op.size * prod(axis.extent for axis in summed)

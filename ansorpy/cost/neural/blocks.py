@@ -21,13 +21,13 @@ def dense(*widths: int) -> nn.Sequential:
 
 
 def residual(blocks: nn.ModuleList, x: Tensor) -> Tensor:
-    """*x* after each of *blocks* was added to what it got."""
+    """*x* through *blocks*, each of which adds its output to its input."""
     for block in blocks:
         x = x + block(x)
     return x
 
 
 def attention(layer: nn.MultiheadAttention, x: Tensor, real: Tensor) -> Tensor:
-    """*x* plus what each row gathers from the real rows of its program."""
+    """*x* plus its self-attention over the real rows of each program."""
     gathered: Tensor = layer(x, x, x, key_padding_mask=~real, need_weights=False)[0]
     return x + gathered

@@ -28,7 +28,7 @@ def demand_torch(asker: str) -> Any:
 
 @contextmanager
 def on_threads(number: int, seed: int) -> Iterator[None]:
-    """Let torch use *number* threads and draw from *seed* inside; its own state returns after."""
+    """Let torch use *number* threads and draw from *seed* inside; restore its state afterwards."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""Programs as trees of loops and statements: a row for each, which says inside what it is."""
+"""Programs as trees: a row for each loop and statement, with the number of its parent's row."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _loop(view: LeafView, loop: int, rows: int, parent: int) -> Floats:
 
 
 def tree_of(nodes: Floats) -> Node:
-    """The tree of one program's rows; rows of zeros after the first are none."""
+    """The tree of one program's rows, without padding."""
     made = {0: Node(0)}
     for row, (parent, is_loop, *_) in enumerate(nodes[1:], start=1):
         if is_loop:

@@ -1,6 +1,7 @@
-"""The base of cost models that are networks: what they learn from, when they train, how they score.
+"""The base of cost models that are networks.
 
-A part describes a program as a matrix, names its layers, and says how they make a score of it.
+A model encodes each program as a matrix, and defines layers and how they compute an output from it.
+The base collects what is measured, trains the network, and scales outputs to scores.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _AT_ONCE = 1024
 """Programs that are scored together."""
 
 _NARROWEST = 0.25
-"""The least unit of a column: one that hardly changes may change for other tasks."""
+"""The smallest scale of a column: one that hardly varies here may vary for other tasks."""
 
 _FARTHEST = 300.0
-"""The largest logarithm of a score; its exponential is still a number."""
+"""The largest logarithm of a score, whose exponential is finite."""
 
 _SLOWEST = 0.01
 """Programs slower than this share of the best count as this slow when outputs are scaled."""
@@ -55,7 +56,7 @@ class NetworkModel(ABC):
     loss: Loss = "lambda_rank"
     fitting: Fitting = Fitting()
     min_programs: int = 32
-    """With fewer programs it is not trained."""
+    """With fewer programs, nothing is trained."""
     refit_share: float = 0.05
     """Trains when new programs are at least this share of all."""
     data: Dataset = field(default_factory=Dataset, init=False, repr=False)
@@ -69,12 +70,12 @@ class NetworkModel(ABC):
     def __post_init__(self) -> None:
         demand_torch(f'the cost model "{type(self).__name__}"')
 
-    # What a part says
+    # What each model defines
 
     @property
     @abstractmethod
     def version(self) -> str:
-        """What the matrices hold; it changes when they do."""
+        """Changes whenever the matrices hold something else."""
 
     @property
     @abstractmethod
@@ -98,7 +99,7 @@ class NetworkModel(ABC):
         return np.ones(len(programs))
 
     def labels(self, samples: TaskSamples) -> Floats:
-        """What the network should say of each program."""
+        """The output that the network should give for each program."""
         return samples.labels
 
     def head(self, task_key: str) -> int:
@@ -112,7 +113,7 @@ class NetworkModel(ABC):
         return self._net is not None
 
     def predict(self, task: Task, programs: Programs) -> Floats:
-        """Throughput relative to the task's best, as far as the network can tell."""
+        """Estimated throughput relative to the task's best."""
         if not self.is_trained:
             return self.untrained(task, programs)
         return self.score(list(self.encode(task, programs)), task.key)
@@ -135,13 +136,12 @@ class NetworkModel(ABC):
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
         """Remember measured programs of *task*."""
-        self.take(task.key, list(self.encode(task, programs)), np.ones(len(seconds)), seconds)
+        self.take(task.key, list(self.encode(task, programs)), seconds)
         return None
 
-    def take(
-        self, task_key: str, features: Sequence[Floats], prior_s: Floats, seconds: Floats
-    ) -> None:
+    def take(self, task_key: str, features: Sequence[Floats], seconds: Floats) -> None:
         """Remember programs given as matrices."""
+        prior_s = np.ones(len(seconds))
         self.data.add(task_key, [part.astype(np.float32) for part in features], prior_s, seconds)
 
     def refit(self) -> None:
@@ -237,7 +237,7 @@ class NetworkModel(ABC):
         return found
 
     def _loss(self, batch: Batch, labels: Tensor) -> Tensor:
-        """The sum of the heads' losses, each of the programs that concern it."""
+        """The sum of the heads' losses, each of its own programs."""
         assert self._net is not None
         outputs = self.forward(self._net, batch)
         if self.loss == "relative":

@@ -87,7 +87,6 @@ class Pruner(StatementNetwork):
         )
 
     def forward(self, net: nn.ModuleDict, batch: Batch) -> Tensor:
-        """The output for each program."""
         import torch
 
         rows, real = batch.rows, batch.real

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.features import FEATURE_NAMES
-from ansorpy.cost.learner import SAMPLE_VERSION, statement_features
+from ansorpy.cost.learner import SAMPLE_VERSION, samples_of, statement_features
 from ansorpy.cost.nest_view import Floats, view_nest
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
@@ -41,9 +41,7 @@ class StatementNetwork(NetworkModel):
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
         """Remember measured programs of *task*."""
-        views = view_nest(programs.nest, len(programs))
-        prior_s = AnalyticModel().seconds(task, views)
-        samples = Samples(self.version, list(statement_features(views)), prior_s, seconds)
+        samples = samples_of(task, programs, seconds)
         self.recall({task.key: samples})
         return samples
 
@@ -55,4 +53,4 @@ class StatementNetwork(NetworkModel):
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
         for task_key, samples in earlier.items():
-            self.take(task_key, samples.features, samples.prior_s, samples.seconds)
+            self.take(task_key, samples.features, samples.seconds)

@@ -39,6 +39,5 @@ class TenSet(StatementNetwork):
         )
 
     def forward(self, net: nn.ModuleDict, batch: Batch) -> Tensor:
-        """The output for each program."""
         statements = net["statement"](batch.rows) * batch.real[..., None]
         return net["out"](residual(net["program"], statements.sum(1)))[:, 0]

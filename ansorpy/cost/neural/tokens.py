@@ -19,7 +19,7 @@ from ansorpy.schedule.steps.records import STEP_CLASSES
 __all__ = ["KINDS", "NUMBERS", "tokens"]
 
 KINDS: Final = 40
-"""Columns for the kind of a primitive; some are spare, so that networks outlive new primitives."""
+"""Columns for the kind of a primitive; spare ones let trained networks outlive new primitives."""
 
 NUMBERS: Final = 20
 """Columns for the place and the arguments of a primitive; further ones are left out."""

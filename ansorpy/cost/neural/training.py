@@ -33,10 +33,10 @@ class Fitting:
     batch: int = 64
     epochs: int = 50
     examples: int = 4096
-    """At most so many programs are gone through in a refit, repeated ones too, but each at least
-    once: tuning waits for it."""
+    """Most programs of a refit, counted in every epoch; each is seen at least once.  Tuning waits
+    for a refit."""
     patience: int = 8
-    """Stops after so many epochs in which the loss did not fall by a hundredth."""
+    """Training stops after this many epochs in which the loss did not fall by 1 %."""
     threads: int = 1
     seed: int = 0
 
@@ -47,7 +47,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Examples:
-    """Programs to learn: a matrix and a label of each, and the number of the head it concerns."""
+    """Programs to learn: the matrix and the label of each, and the head that scores it."""
 
     features: Sequence[Floats]
     labels: Floats
@@ -59,10 +59,10 @@ class Examples:
 
 @dataclass(frozen=True)
 class Batch:
-    """Matrices of programs, filled up with zero rows: ``raw[programs, most, width]``.
+    """Matrices of programs, padded with zero rows: ``raw[programs, most, width]``.
 
     ``rows`` are the same with columns of mean 0 and standard deviation 1; ``real[programs, most]``
-    is False for the rows that fill up.
+    is False for padding.
     """
 
     raw: Tensor
@@ -72,7 +72,7 @@ class Batch:
 
 
 def batch_of(features: Sequence[Floats], heads: npt.NDArray[np.int64], net: nn.Module) -> Batch:
-    """The batch of these programs, each of at least one row, in the units of *net*."""
+    """The batch of these programs, each of at least one row, standardised for *net*."""
     import torch
 
     lengths = np.array([len(part) for part in features])
@@ -92,11 +92,8 @@ def train(
     examples: Examples,
     options: Fitting,
     rng: np.random.Generator,
-) -> list[float]:
-    """Train *net* further on *examples*; returns the mean loss of each epoch.
-
-    *loss* is that of a batch and its labels.
-    """
+) -> None:
+    """Train *net* further on *examples*; *loss* is that of a batch and its labels."""
     import torch
 
     optimiser = torch.optim.AdamW(net.parameters(), lr=options.rate, weight_decay=options.decay)
@@ -118,11 +115,10 @@ def train(
         if _stalled(losses, options.patience):
             break
     net.eval()
-    return losses
 
 
 def _stalled(losses: Sequence[float], patience: int) -> bool:
-    """Whether none of the last *patience* losses is a hundredth less than the least before."""
+    """Whether none of the last *patience* losses is 1 % less than the least before them."""
     if len(losses) <= patience:
         return False
     return min(losses[-patience:]) > 0.99 * min(losses[:-patience])

@@ -1,4 +1,4 @@
-"""The value of unfinished programs: how fast the best program is that begins so."""
+"""The value of an unfinished program: the speed of the best program that begins like it."""
 
 from __future__ import annotations
 

@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
-from ansorpy.search.strategy import Context
+from ansorpy.search.population import Pool, Scored, best_groups, sample_valid, score_all
+from ansorpy.search.strategy import Context, Strategy
 
 __all__ = ["Annealing", "stepped"]
 
 
 @dataclass
-class Annealing:
+class Annealing(Strategy):
     """Simulated annealing with many chains; offers the best candidates that they visit.
 
     A step mutates each chain once, as evolution does.  The new point is accepted when the model
@@ -46,6 +45,7 @@ class Annealing:
     steps: int = 12
     heat: float = 0.3
     _chains: dict[str, tuple[PlacedSketch, Table]] = field(default_factory=dict, repr=False)
+    """The most promising placed sketches, and where their chains stand."""
 
     def ask(self, context: Context, n: int) -> Pool:
         started = self._started(context)
@@ -58,14 +58,10 @@ class Annealing:
             temperature = self.heat * spread * (1 - step / self.steps)
             groups = stepped(groups, temperature, context)
             found += groups
-        self._keep(groups)
+        kept = best_groups(groups, max(self.sketches - self.renewed, 1))
+        self._chains = {g.sketch.key: (g.sketch, g.table) for g in kept}
         drawn = [(g.sketch, sample_valid(g.sketch, n, context.rng)) for g in groups]
-        fresh = score_all(context.task, context.model, drawn)
-        best = top(found, 2 * n, context.measured)
-        return Pool(tuple(best), context.some(fresh, 2 * n))
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Do nothing: results affect the walk only through the model."""
+        return context.pool(found, score_all(context.task, context.model, drawn), n)
 
     def _started(self, context: Context) -> list[Scored]:
         """The chains of the last round and those of new placed sketches, scored."""
@@ -76,12 +72,6 @@ class Annealing:
                 chains[sketch.key] = (sketch, sample_valid(sketch, each, context.rng))
         scored = score_all(context.task, context.model, list(chains.values()))
         return [group for group in scored if len(group)]
-
-    def _keep(self, groups: Sequence[Scored]) -> None:
-        """Keep all chains except those of the least promising placed sketches."""
-        ranked = sorted(groups, key=lambda g: -float(g.scores.max()))
-        kept = ranked[: max(self.sketches - self.renewed, 1)]
-        self._chains = {g.sketch.key: (g.sketch, g.table) for g in kept}
 
 
 def stepped(groups: Sequence[Scored], temperature: float, context: Context) -> list[Scored]:

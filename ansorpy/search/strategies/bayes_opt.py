@@ -9,16 +9,15 @@ from math import erf, pi, sqrt
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
-from ansorpy.schedule.space import Table
+from ansorpy.schedule.space import Space, Table, hull
 from ansorpy.search.gaussian_process import Points, Posterior, posterior
-from ansorpy.search.population import Candidate, Pool, sample_valid
-from ansorpy.search.strategy import Context
+from ansorpy.search.points import positions
+from ansorpy.search.population import Candidate, Key, Pool, by_sketch, sample_valid
+from ansorpy.search.selector import different
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["ACQUISITIONS", "BayesOpt", "Portfolio", "encoded"]
-
-_UNRANKED = 1.0
 
 Acquisition = Callable[[Floats, Floats, float, float], Floats]
 
@@ -59,29 +58,22 @@ class BayesOpt:
     """Seconds and candidates of the correct programs, in the order they were measured."""
     _design: list[Candidate] | None = field(default=None, repr=False)
     _portfolio: Portfolio = field(default_factory=lambda: Portfolio(), repr=False)
-    _asked: dict[tuple[str, bytes], str] = field(default_factory=dict, repr=False)
+    _asked: dict[Key, str] = field(default_factory=dict, repr=False)
     """The acquisition function that chose each candidate whose result is not known yet."""
     _initial_deviation: float | None = field(default=None, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        tables = self._tables(context)
-        everyone = [
-            candidate
-            for sketch, table in tables
-            for row in table
-            if (candidate := Candidate(sketch, row, _UNRANKED)).key not in context.measured
-        ]
-        everyone = list({c.key: c for c in everyone}.values())
+        made = [Candidate(sketch, row) for sketch, table in self._tables(context) for row in table]
+        everyone = different(context.new(made))
         if not everyone:
             return Pool(())
         order = context.rng.permutation(len(everyone))
         random = [everyone[at] for at in order[: 2 * n]]
-        if len(self._timed) < self.initial:
-            best = self._spread(everyone, n, context)
-            return Pool(tuple(best), tuple(random))
-        return Pool(tuple(self._chosen(everyone, n)), tuple(random))
+        begins = len(self._timed) < self.initial
+        best = self._spread(everyone, n, context) if begins else self._chosen(everyone, n)
+        return Pool(tuple(best), tuple(random))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._timed += [(result.median_s, c) for c, result in found if result.ok]
         if not self._timed:
             return
@@ -114,10 +106,9 @@ class BayesOpt:
         """The next points of the initial design; random ones once it is used up."""
         if self._design is None:
             self._design = _latin_hypercube(everyone, self.initial, self.designs, context.rng)
-        self._design = [c for c in self._design if c.key not in context.measured]
+        self._design = context.new(self._design)
         order = context.rng.permutation(len(everyone))
-        more = (everyone[at] for at in order)
-        return list({c.key: c for c in (*self._design, *more)}.values())[:n]
+        return different([*self._design, *(everyone[at] for at in order)])[:n]
 
     def _chosen(self, everyone: Sequence[Candidate], n: int) -> list[Candidate]:
         """*n* candidates, each the best by the acquisition function whose turn it is."""
@@ -237,31 +228,20 @@ def encoded(candidates: Sequence[Candidate]) -> Points:
 
     A column that a placed sketch lacks is in the middle.  Columns with one value are left out.
     """
-    sketches = {c.sketch.key: c.sketch for c in candidates}
-    numbers = {key: number for number, key in enumerate(sketches)}
-    values = {key: _domains(sketch) for key, sketch in sketches.items()}
-    names = sorted({name for own in values.values() for name in own})
-    group = np.array([numbers[c.sketch.key] for c in candidates], dtype=np.int64)
-    x = np.full((len(candidates), len(names)), 0.5)
-    for key, number in numbers.items():
-        members = np.flatnonzero(group == number)
-        table = np.array([candidates[at].row for at in members.tolist()])
-        for name, (column, domain) in values[key].items():
-            ranks = np.searchsorted(domain, table[:, column])
-            x[members, names.index(name)] = ranks / (len(domain) - 1)
+    groups = [(_open_columns(s.space), s, t, members) for s, t, members in by_sketch(candidates)]
+    names = sorted({name for columns, *_ in groups for name in columns})
+    x, group = np.full((len(candidates), len(names)), 0.5), np.empty(len(candidates), np.int64)
+    for number, (columns, sketch, table, members) in enumerate(groups):
+        at = [names.index(name) for name in columns]
+        x[np.ix_(members, at)] = positions(sketch.space, table)[:, [*columns.values()]]
+        group[members] = number
     return Points(x, group)
 
 
-def _domains(sketch: PlacedSketch) -> dict[str, tuple[int, Table]]:
-    """The number and the values of each column that has several, by name."""
-    found = {}
-    for decision in sketch.space.decisions:
-        start = sketch.space.slices[decision.name].start
-        for number, name in enumerate(decision.columns):
-            values = np.unique(decision.domain.rows[:, number])
-            if len(values) > 1:
-                found[name] = (start + number, values)
-    return found
+def _open_columns(space: Space) -> dict[str, int]:
+    """The numbers of the columns that have several values, by name."""
+    low, high = hull(space.domains)
+    return {space.columns[at]: at for at in np.flatnonzero(low != high).tolist()}
 
 
 def _around(sketch: PlacedSketch, row: Table) -> Table:
@@ -290,4 +270,4 @@ def _latin_hypercube(
         members = np.flatnonzero(points.group == groups[number % len(groups)])
         nearest = members[((points.x[members] - place) ** 2).sum(axis=1).argmin()]
         found.append(everyone[int(nearest)])
-    return list({c.key: c for c in found}.values())
+    return different(found)

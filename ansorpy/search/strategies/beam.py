@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ansorpy.cost.protocol import Valuing
-from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, Scored, top
-from ansorpy.search.prefix import Prefix, begin
-from ansorpy.search.rollouts import Explored, explored
-from ansorpy.search.strategy import Context
+from ansorpy.search.population import Pool, Scored
+from ansorpy.search.prefix import Explored, Prefix, begin, explored
+from ansorpy.search.strategy import Context, Strategy
 
 __all__ = ["Beam", "value_greedy"]
 
 
 @dataclass
-class Beam:
+class Beam(Strategy):
     """Decides one thing after another and keeps the few best beginnings of a program.
 
     A beginning is worth what the model says, if it scores beginnings
@@ -44,11 +42,7 @@ class Beam:
             groups = explored(context, kept, self.rollouts)
             found += [group.scored for group in groups]
             kept = _best_options(context, groups)[: self.width]
-        best = top(found, 2 * n, context.measured)
-        return Pool(tuple(best), context.some(found, 2 * n))
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Do nothing: results affect the search only through the model."""
+        return context.pool(found, found, n)
 
 
 def _best_options(context: Context, groups: Sequence[Explored]) -> list[Prefix]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import sample_valid
 from ansorpy.search.strategy import Context
-from ansorpy.search.walks.actions import Actions, Masks, per_knob
+from ansorpy.search.walks.actions import Actions, per_knob
 from ansorpy.search.walks.walk import PolicyWalk, Walk
 
 __all__ = ["Chameleon"]

@@ -9,14 +9,13 @@ from statistics import fmean, variance
 
 import numpy as np
 
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Pool, score
+from ansorpy.search.population import Candidate, Key, Pool, score
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategies.sequence import Then
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["Droplet", "evolution_droplet", "random_droplet"]
 
@@ -48,7 +47,7 @@ class Droplet:
     _times: tuple[float, ...] = field(default=(), repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        offers: dict[tuple[str, bytes], Candidate] = {}
+        offers: dict[Key, Candidate] = {}
         if self._centre is None:
             return Pool(())
         for radius in range(1, self.radius + 1):
@@ -59,7 +58,7 @@ class Droplet:
                     offers.setdefault(candidate.key, candidate)
         return Pool(tuple(offers.values()))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         for candidate, result in found:
             if result.ok and (self._centre is None or self._is_faster(result.seconds)):
                 self._centre, self._times = candidate, result.seconds

@@ -19,6 +19,7 @@ from ansorpy.search.population import (
     Candidate,
     Pool,
     Scored,
+    best_groups,
     merged,
     roulette,
     sample_valid,
@@ -83,7 +84,7 @@ class Evolution:
         found = list(groups)
         for past in range(self.generations):
             if self.survivors is not None:
-                groups = _best_groups(groups, max(1, self.survivors >> past))
+                groups = best_groups(groups, max(1, self.survivors >> past))
             alive = found if self.survivors is None else groups
             self._shares = self._pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)
@@ -256,11 +257,6 @@ def _best_scores(groups: Iterable[Scored]) -> dict[Pair, float]:
             pair = group.sketch.pair
             best[pair] = max(best.get(pair, -np.inf), float(group.scores.max()))
     return best
-
-
-def _best_groups(groups: Iterable[Scored], n: int) -> list[Scored]:
-    """The *n* groups with the best candidates."""
-    return sorted((g for g in groups if len(g)), key=lambda g: -float(g.scores.max()))[:n]
 
 
 def _reaching(

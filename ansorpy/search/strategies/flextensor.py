@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ansorpy.cost.neural.library import demand_torch, on_threads
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
-from ansorpy.search.population import Candidate, Pool, sample_valid, score_all, top
-from ansorpy.search.strategy import Context
-from ansorpy.search.walks.actions import Actions, directions, standing
+from ansorpy.search.population import Candidate, Key, Pool, by_sketch, score_all, top
+from ansorpy.search.selector import different
+from ansorpy.search.strategy import Context, Results
+from ansorpy.search.walks.actions import Actions, directions, observed
 from ansorpy.search.walks.q_learning import QLearner, QOptions, Transition
 
 __all__ = ["FlexTensor"]
@@ -58,14 +58,14 @@ class FlexTensor:
     sampled: int = 256
     chance: tuple[float, float, float] = (0.8, 0.01, 0.1)
     """Probability of a random direction: at first, its decay per trial, and at least."""
-    learner: QOptions = field(default_factory=QOptions)
+    learner: QOptions = QOptions()
     _told: list[tuple[Candidate, float]] = field(default_factory=list, init=False, repr=False)
     """Results that have not been learned from."""
     _memory: list[tuple[float, Candidate]] = field(default_factory=list, init=False, repr=False)
     """Programs to step from, with their seconds; the best is first."""
     _trials: int = field(default=0, init=False, repr=False)
-    _steps: dict[tuple[str, bytes], _Step] = field(default_factory=dict, init=False, repr=False)
-    _seconds: dict[tuple[str, bytes], float] = field(default_factory=dict, init=False, repr=False)
+    _steps: dict[Key, _Step] = field(default_factory=dict, init=False, repr=False)
+    _seconds: dict[Key, float] = field(default_factory=dict, init=False, repr=False)
     _learners: dict[str, tuple[Actions, QLearner]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -80,24 +80,22 @@ class FlexTensor:
             self._learn(context)
             ready = self._trials >= self.warm_up and self._memory
             stepped = self._stepped(context, n) if ready else []
-        offered = {c.key: c for c in (*stepped, *sampled[: max(2 * n - len(stepped), 0)])}
-        return Pool(tuple(offered.values()), tuple(sampled))
+        offered = different([*stepped, *sampled[: max(2 * n - len(stepped), 0)]])
+        return Pool(tuple(offered), tuple(sampled))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._told += [(c, r.median_s if r.ok else float("inf")) for c, r in found]
 
     def _sampled(self, context: Context) -> list[Candidate]:
         """Random programs that have not been measured, those with the highest scores first."""
-        drawn = context.source.draw(self.sketches, context.rng)
-        share = -(-self.sampled // len(drawn))
-        tables = [(sketch, sample_valid(sketch, share, context.rng)) for sketch in drawn]
-        groups = score_all(context.task, context.model, tables)
-        found = {c.key: c for g in groups for c in g.candidates() if c.key not in context.measured}
-        return sorted(found.values(), key=lambda c: -c.score)
+        drawn = context.samples(self.sketches, self.sampled)
+        groups = score_all(context.task, context.model, drawn)
+        found = different(context.new(c for group in groups for c in group.candidates()))
+        return sorted(found, key=lambda c: -c.score)
 
     def _stepped(self, context: Context, n: int) -> list[Candidate]:
         """Steps from measured programs, highest score first."""
-        found: dict[tuple[str, bytes], Candidate] = {}
+        found: dict[Key, Candidate] = {}
         for start in range(4 * self.starts):
             if start >= self.starts and len(found) >= n:
                 break
@@ -105,11 +103,7 @@ class FlexTensor:
                 if child.key not in context.measured and child.key not in found:
                     found[child.key] = child
                     self._steps.setdefault(child.key, step)
-        sketches = {c.sketch.key: c.sketch for c in found.values()}
-        tables = [
-            (sketch, np.array([c.row for c in found.values() if c.sketch.key == key]))
-            for key, sketch in sketches.items()
-        ]
+        tables = [(sketch, table) for sketch, table, _ in by_sketch(list(found.values()))]
         return top(score_all(context.task, context.model, tables), len(found))
 
     def _start(self, rng: np.random.Generator) -> Candidate:
@@ -130,7 +124,7 @@ class FlexTensor:
         heads = len(actions.heads)
         numbers = space.encode(parent.row[None])
         [legal] = actions.legal(numbers)
-        [values] = learner.values(standing(space, numbers))
+        [values] = learner.values(observed(space, numbers))
         first, decay, least = self.chance
         chance = max(first * np.exp(-decay * self._trials), least)
         wild = context.rng.random(heads) < chance
@@ -140,7 +134,7 @@ class FlexTensor:
         table = space.decode(np.concatenate(moved))
         for head in np.flatnonzero(sketch.valid(table) & legal.any(axis=1)):
             step = _Step(parent, int(head), int(choices[head]))
-            yield step, Candidate(sketch, table[head], 0.0)
+            yield step, Candidate(sketch, table[head])
 
     def _learner(self, sketch: PlacedSketch) -> tuple[Actions, QLearner]:
         if sketch.key not in self._learners:
@@ -173,7 +167,7 @@ class FlexTensor:
         actions, learner = self._learners[child.sketch.key]
         space = child.sketch.space
         numbers = space.encode(np.array([step.parent.row, child.row]))
-        before, after = standing(space, numbers)
+        before, after = observed(space, numbers)
         gain = max(self._seconds[step.parent.key] - self._seconds[child.key], 0.0) / best_s
         legal = actions.legal(numbers)[1, step.head]
         learner.remember(

@@ -7,16 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, sample_valid
 from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["Genetic"]
-
-_UNRANKED = 1.0
 
 
 @dataclass
@@ -57,41 +54,27 @@ class Genetic:
     def ask(self, context: Context, n: int) -> Pool:
         ready = self._trials >= self.first and self._parents
         bred = self._bred(context, n) if ready else []
-        fresh = self._random(context, 2 * n)
+        drawn = context.source.draw(self.sketches, context.rng)
+        fresh = context.shuffled([(s, sample_valid(s, 2 * n, context.rng)) for s in drawn])[: 2 * n]
         return Pool(tuple(different([*bred, *fresh[: 2 * n - len(bred)]])), tuple(fresh))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._trials += len(found)
         ran = [replace(c, score=1 / result.median_s) for c, result in found if result.ok]
         fastest = sorted([*self._parents, *ran], key=lambda c: -c.score)
         self._parents = fastest[: self.population]
-
-    def _random(self, context: Context, n: int) -> list[Candidate]:
-        """At most *n* random programs that have not been measured."""
-        if n <= 0:
-            return []
-        drawn = context.source.draw(self.sketches, context.rng)
-        made = [
-            Candidate(sketch, row, _UNRANKED)
-            for sketch in drawn
-            for row in sample_valid(sketch, n, context.rng)
-        ]
-        shuffled = [made[at] for at in context.rng.permutation(len(made))]
-        return different(c for c in shuffled if c.key not in context.measured)[:n]
 
     def _bred(self, context: Context, n: int) -> list[Candidate]:
         """At most *n* children that have not been measured."""
         rng = context.rng
         drawn = rng.integers(len(self._parents), size=(2, self.tries * n, self.tournament))
         ones, others = drawn.min(axis=2)
-        found: list[Candidate] = []
+        bred: list[tuple[PlacedSketch, Table]] = []
         for one in np.unique(ones):
             parents = [self._parents[at] for at in others[ones == one]]
             sketch, table = self._children(self._parents[one], parents, rng)
-            table = table[sketch.valid(table)]
-            found += [Candidate(sketch, row, _UNRANKED) for row in table]
-        shuffled = different(found[at] for at in rng.permutation(len(found)))
-        return [c for c in shuffled if c.key not in context.measured][:n]
+            bred.append((sketch, table[sketch.valid(table)]))
+        return context.shuffled(bred)[:n]
 
     def _children(
         self, one: Candidate, others: Sequence[Candidate], rng: np.random.Generator

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ansorpy.measure.result import MeasureResult
 from ansorpy.search.population import Candidate, Pool, score
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Strategy
 
 __all__ = ["Grid"]
 
 
 @dataclass
-class Grid:
+class Grid(Strategy):
     """Enumerates every row of every placed sketch in order; for small spaces.
 
     Each valid row is offered exactly once, sketch by sketch, with the last decision changing
@@ -35,19 +34,16 @@ class Grid:
     def ask(self, context: Context, n: int) -> Pool:
         if self._walk is None:
             self._walk = self._chunks(context)
-        waiting = [c for c in self._pending if c.key not in context.measured]
+        waiting = context.new(self._pending)
         looked = 0
         while len(waiting) < n and looked < self.reach:
             found = next(self._walk, None)
             if found is None:
                 break
-            waiting += [c for c in found if c.key not in context.measured]
+            waiting += context.new(found)
             looked += 1
         self._pending = waiting
         return Pool(tuple(waiting[:n]), more=looked == self.reach)
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Do nothing: the order does not depend on results."""
 
     def _chunks(self, context: Context) -> Iterator[list[Candidate]]:
         for sketch in context.source.every():

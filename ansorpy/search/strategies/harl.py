@@ -7,32 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
-from ansorpy.measure.result import MeasureResult
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.rules.placed_sketch import Pair
 from ansorpy.schedule.space import Space
 from ansorpy.search.bandits import SlidingWindowUCB
-from ansorpy.search.population import Candidate, Pool, Scored
-from ansorpy.search.strategy import Context
-from ansorpy.search.walks.actions import Actions, Masks, factor_moves
+from ansorpy.search.population import Pool, Scored
+from ansorpy.search.strategy import Context, Results
+from ansorpy.search.walks.actions import Actions, factor_moves
 from ansorpy.search.walks.ppo import PpoOptions
 from ansorpy.search.walks.walk import PolicyWalk, Walk
 
-__all__ = ["Harl", "HarlPolicy"]
-
-
-@dataclass(frozen=True)
-class HarlPolicy(PpoOptions):
-    """HARL's hyper-parameters of the policy; sizes of layers and temperature are ours."""
-
-    trunk: tuple[int, ...] = (32, 32)
-    head: tuple[int, ...] = ()
-    critic: tuple[int, ...] = (32, 32)
-    temperature: float = 1.0
-    actor_rate: float = 3e-4
-    critic_rate: float = 1e-3
-    entropy: float = 0.01
-    epochs: int = 1
+__all__ = ["Harl"]
 
 
 @dataclass
@@ -60,7 +45,11 @@ class Harl(PolicyWalk):
     dropped: float = 0.5
     window: int = 256
     curiosity: float = 0.25
-    policy: PpoOptions = field(default_factory=HarlPolicy)
+    policy: PpoOptions = PpoOptions(
+        trunk=(32, 32), head=(), critic=(32, 32), temperature=1.0, actor_rate=3e-4, entropy=0.01,
+        epochs=1,
+    )  # fmt: skip
+    """HARL's hyper-parameters; sizes of layers and temperature are ours."""
     _bandit: SlidingWindowUCB | None = field(default=None, init=False, repr=False)
     _best_s: float = field(default=float("inf"), init=False, repr=False)
     _told: list[tuple[Pair, float]] = field(default_factory=list, init=False, repr=False)
@@ -79,7 +68,7 @@ class Harl(PolicyWalk):
             pool = self._round(context, n, [pairs[arm]])
         return pool
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         super().tell(found)
         best: dict[Pair, float] = {}
         for candidate, result in found:

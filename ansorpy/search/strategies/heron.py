@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import (
     Candidate,
     Pool,
     Scored,
+    best_groups,
+    merged,
     roulette,
     sample_valid,
     score_all,
     top,
 )
-from ansorpy.search.strategy import Context
+from ansorpy.search.selector import different
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["Heron", "important", "offspring"]
 
@@ -58,6 +60,7 @@ class Heron:
     important: float = 0.5
     predicted: float = 0.6
     _kept: list[tuple[PlacedSketch, Table]] = field(default_factory=list, repr=False)
+    """The populations of the most promising placed sketches."""
     _measured: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
@@ -66,9 +69,10 @@ class Heron:
         for _ in range(self.generations):
             groups = self._next(groups, context)
             found += groups
-        self._keep(groups)
+        kept = best_groups(groups, max(self.sketches - self.renewed, 1))
+        self._kept = [(group.sketch, group.table) for group in kept]
         best = top(found, 2 * n, context.measured)
-        others = [c for g in groups for c in g.candidates() if c.key not in context.measured]
+        others = context.new(c for group in groups for c in group.candidates())
         if not others:
             return Pool(tuple(best))
         scores = np.array([c.score for c in others])
@@ -76,7 +80,7 @@ class Heron:
         mixed = _mixed(best, [others[at] for at in drawn], self.predicted)
         return Pool(tuple(mixed), tuple(others[at] for at in drawn))
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         timed = [(result.median_s, c) for c, result in found if result.ok]
         self._measured = sorted([*self._measured, *timed], key=lambda pair: pair[0])
         self._measured = self._measured[: self.parents]
@@ -99,12 +103,9 @@ class Heron:
         for sketch in sketches.values():
             sampled = sample_valid(sketch, each, context.rng)
             tables.setdefault(sketch.key, []).append(sampled)
-        joined = [
-            (sketch, np.unique(np.concatenate(tables[key]), axis=0))
-            for key, sketch in sketches.items()
-        ]
+        joined = [(s, np.unique(np.concatenate(tables[s.key]), axis=0)) for s in sketches.values()]
         scored = score_all(context.task, context.model, joined)
-        return [_best(group, each) for group in scored if len(group)]
+        return [merged([group], group.sketch, each) for group in scored if len(group)]
 
     def _next(self, groups: Sequence[Scored], context: Context) -> list[Scored]:
         """The best of *groups* and their children, as many of each placed sketch as before."""
@@ -117,15 +118,9 @@ class Heron:
             born.append((group.sketch, offspring(group.sketch.space, one, other, keys, rng)))
         children = score_all(context.task, context.model, born)
         return [
-            _best(_joined(group, new), max(len(group), each))
+            merged([group, new], group.sketch, max(len(group), each))
             for group, new in zip(groups, children, strict=True)
         ]
-
-    def _keep(self, groups: Sequence[Scored]) -> None:
-        """Keep all populations but those of the least promising placed sketches."""
-        ranked = sorted(groups, key=lambda g: -float(g.scores.max()))
-        kept = ranked[: max(self.sketches - self.renewed, 1)]
-        self._kept = [(group.sketch, group.table) for group in kept]
 
 
 def important(group: Scored, share: float) -> list[int]:
@@ -160,22 +155,8 @@ def offspring(
     return space.complete(choices, rng)
 
 
-def _best(group: Scored, n: int) -> Scored:
-    """The *n* best rows of *group*."""
-    return group.rows(np.argsort(-group.scores, kind="stable")[:n])
-
-
-def _joined(group: Scored, other: Scored) -> Scored:
-    """The distinct rows of both."""
-    table = np.concatenate([group.table, other.table])
-    _, first = np.unique(table, axis=0, return_index=True)
-    scores = np.concatenate([group.scores, other.scores])
-    return Scored(group.sketch, table[first], scores[first])
-
-
 def _mixed(best: Sequence[Candidate], drawn: Sequence[Candidate], share: float) -> list[Candidate]:
     """Both in turn, so that of any beginning *share* is the best; none twice."""
     order = [((at + 1) / share, c) for at, c in enumerate(best)]
     order += [((at + 1) / (1 - share), c) for at, c in enumerate(drawn)]
-    ranked = [c for _, c in sorted(order, key=lambda pair: pair[0])]
-    return list({c.key: c for c in ranked}.values())
+    return different(c for _, c in sorted(order, key=lambda pair: pair[0]))

@@ -5,17 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ansorpy.cost.frozen import Frozen
-from ansorpy.measure.result import MeasureResult
+from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import CostModel, StaticModel, predictions
+from ansorpy.ir.task import Task
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategy import Context, Strategy
 
-__all__ = ["OneShot"]
+__all__ = ["Frozen", "OneShot"]
+
+
+@dataclass(frozen=True)
+class Frozen(StaticModel):
+    """Scores as ``model`` does, and passes no measurement on to it."""
+
+    model: CostModel
+
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        return self.model.predict(task, programs)
+
+    def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
+        return predictions(self.model, task, tables)
 
 
 @dataclass
-class OneShot:
+class OneShot(Strategy):
     """Searches once with a model that is not trained any more, and offers its best candidates.
 
     The task ends when these are measured.  All learning happens before: give a trained model
@@ -39,7 +54,4 @@ class OneShot:
             # The search trains the model that the context has.
             context.model = Frozen(context.model)
             self._found = self.search.ask(context, self.measured).best[: self.measured]
-        return Pool(tuple(c for c in self._found if c.key not in context.measured))
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Do nothing: nothing is decided after the first measurement."""
+        return Pool(tuple(context.new(self._found)))

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from math import inf, log, sqrt
 from sys import float_info
 
-from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, Scored, top
-from ansorpy.search.prefix import Decided, Prefix, begin
-from ansorpy.search.rollouts import explored
-from ansorpy.search.strategy import Context
+from ansorpy.search.population import Key, Pool, Scored, top
+from ansorpy.search.prefix import Decided, Prefix, begin, explored
+from ansorpy.search.strategy import Context, Results
 
 __all__ = ["ProTuner"]
 
@@ -22,9 +20,9 @@ Path = tuple[Decided, ...]
 class ProTuner:
     """Trees of decisions, explored by random completions; only whole programs are scored.
 
-    In each tree the way leads from the root to the option with the highest upper confidence bound,
-    again and again, down to a beginning whose options have not all been tried.  Random programs
-    that start so are scored, and their scores counted on the way back.  After each round the root
+    Each exploration of a tree descends from the root, always to the option with the highest upper
+    confidence bound, to a prefix whose options have not all been tried.  Random programs that begin
+    with it are scored, and all prefixes on the path count the scores.  After each round the root
     moves to the option with the fastest program below it, by measurement where there is one; a tree
     that has decided everything begins anew.
 
@@ -78,7 +76,7 @@ class ProTuner:
                         tree.count(path, group.option, group.scored)
         return found
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         speeds = {c.key: 1 / result.median_s for c, result in found if result.ok}
         for tree in self._forest:
             tree.move(speeds)
@@ -94,7 +92,7 @@ class _Node:
     best: float = -inf
     worst: float = inf
     children: dict[Path, _Node] = field(default_factory=dict)
-    programs: dict[tuple[str, bytes], float] = field(default_factory=dict)
+    programs: dict[Key, float] = field(default_factory=dict)
     """The best program of each exploration, and its score."""
 
     @property
@@ -110,7 +108,7 @@ class _Node:
         self.worst = min(self.worst, float(scored.scores.min()))
         self.programs[scored.sketch.key, scored.table[best].tobytes()] = float(scored.scores[best])
 
-    def fastest(self, speeds: dict[tuple[str, bytes], float]) -> tuple[float, float]:
+    def fastest(self, speeds: dict[Key, float]) -> tuple[float, float]:
         """The best measured speed below, 0 if nothing was measured, and the best score."""
         return max((speeds[key] for key in self.programs if key in speeds), default=0.0), self.best
 
@@ -152,7 +150,7 @@ class _Tree:
         for node in path:
             node.count(scored)
 
-    def move(self, speeds: dict[tuple[str, bytes], float]) -> None:
+    def move(self, speeds: dict[Key, float]) -> None:
         """Take the option with the fastest program below it; begin anew if all is decided."""
         children = self.root.children.values()
         self.root = max(children, key=lambda node: node.fastest(speeds), default=_Node(self.start))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, sample_valid
-from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context
+from ansorpy.search.population import Pool
+from ansorpy.search.strategy import Context, Strategy
 
 __all__ = ["RandomSearch"]
 
-_UNRANKED = 1.0
-
 
 @dataclass
-class RandomSearch:
+class RandomSearch(Strategy):
     """Samples programs by the rules and never queries the cost model.
 
     The source draws the placed sketches, one of every sketch as far as ``sketches`` allows, and the
@@ -27,16 +22,5 @@ class RandomSearch:
     population: int = 256
 
     def ask(self, context: Context, n: int) -> Pool:
-        rng = context.rng
-        drawn = context.source.draw(self.sketches, rng)
-        share = -(-max(self.population, 2 * n) // len(drawn))
-        made = [
-            Candidate(sketch, row, _UNRANKED)
-            for sketch in drawn
-            for row in sample_valid(sketch, share, rng)
-        ]
-        everyone = [made[at] for at in rng.permutation(len(made))]
-        return Pool(tuple(different(c for c in everyone if c.key not in context.measured)))
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Remember nothing."""
+        drawn = context.samples(self.sketches, max(self.population, 2 * n))
+        return Pool(tuple(context.shuffled(drawn)))

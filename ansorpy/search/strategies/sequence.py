@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool
-from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.population import Pool
+from ansorpy.search.strategy import Context, Results, Strategy
 
 __all__ = ["Then"]
 
@@ -37,7 +35,7 @@ class Then:
         best = {c.key: c for c in (*pool.best, *added.best)}
         return Pool(tuple(best.values()), (*pool.random, *added.random), pool.more or added.more)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._told += len(found)
         self.first.tell(found)
         self.second.tell(found)

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
-from ansorpy.schedule.space import Space, Table
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
-from ansorpy.search.strategy import Context
+from ansorpy.schedule.space import Table
+from ansorpy.search.points import decoded, positions
+from ansorpy.search.population import Pool, Scored, sample_valid, score_all
+from ansorpy.search.strategy import Context, Strategy
 
-__all__ = ["Tuna", "decoded", "positions"]
+__all__ = ["Tuna"]
 
 
 @dataclass
-class Tuna:
+class Tuna(Strategy):
     """Moves a point in each placed sketch towards better scores of the model.
 
     A program is a point: by column, the rank of its value, scaled to 0..1.  A step draws
@@ -62,11 +62,7 @@ class Tuna:
                 for p, e, v in zip(points, noise, values, strict=True)
             ]
             found += groups
-        best = top(found, 2 * n, context.measured)
-        return Pool(tuple(best), context.some(first, 2 * n))
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Do nothing: results affect the search only through the model."""
+        return context.pool(found, first, n)
 
 
 def _scored(
@@ -91,33 +87,4 @@ def _gradient(noise: Floats, values: Floats) -> Floats:
     equal = values == values.min()
     ranks[equal] = ranks[equal].mean()
     found: Floats = ranks @ noise / len(values)
-    return found
-
-
-def positions(space: Space, table: Table) -> Floats:
-    """The rows of *table* as points: by column, the rank of its value, scaled to 0..1."""
-    found = np.empty(table.shape)
-    for decision in space.decisions:
-        columns = space.slices[decision.name]
-        found[:, columns] = _ranks(decision.domain.rows, table[:, columns])
-    return found
-
-
-def decoded(space: Space, points: Floats) -> Table:
-    """The row nearest to each point, decision by decision; constraints are not applied."""
-    table = np.empty(points.shape, dtype=np.int64)
-    for decision in space.decisions:
-        columns, rows = space.slices[decision.name], decision.domain.rows
-        places = _ranks(rows, rows)
-        distance = ((points[:, None, columns] - places) ** 2).sum(axis=2)
-        table[:, columns] = rows[distance.argmin(axis=1)]
-    return table
-
-
-def _ranks(domain: Table, part: Table) -> Floats:
-    """By column, the rank of each value among those of *domain*, scaled to 0..1."""
-    found = np.empty(part.shape)
-    for number, column in enumerate(domain.T):
-        values = np.unique(column)
-        found[:, number] = np.searchsorted(values, part[:, number]) / max(len(values) - 1, 1)
     return found

@@ -10,7 +10,7 @@ __all__ = ["TRANSFERS"]
 TRANSFERS: Registry[TransferSource] = Registry(
     "transfer source",
     {
-        "both": "ansorpy.search.transfers.both:Both",
+        "both": "ansorpy.search.transfers.schedule_reuse:Both",
         "history_best": "ansorpy.search.transfers.history_best:HistoryBest",
         "schedule_reuse": "ansorpy.search.transfers.schedule_reuse:ScheduleReuse",
         "momentum": "ansorpy.search.transfers.momentum:Momentum",

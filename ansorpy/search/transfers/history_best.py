@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.search.population import Candidate
-from ansorpy.search.transfer import TransferContext
+from ansorpy.search.strategy import Context
 
 __all__ = ["HistoryBest"]
 
@@ -19,5 +20,5 @@ class HistoryBest:
     own: ClassVar[bool] = True
     others: ClassVar[bool] = False
 
-    def first(self, context: TransferContext) -> Sequence[Candidate]:
+    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
         return ()

@@ -9,8 +9,9 @@ from typing import ClassVar
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.neural.teacher import Teacher
 from ansorpy.errors import UsageError
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.search.population import Candidate
-from ansorpy.search.transfer import TransferContext
+from ansorpy.search.strategy import Context
 
 __all__ = ["Momentum"]
 
@@ -28,7 +29,7 @@ class Momentum:
     own: ClassVar[bool] = True
     others: ClassVar[bool] = True
 
-    def first(self, context: TransferContext) -> Sequence[Candidate]:
+    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
         """No candidates; from now on the model has a teacher.
 
         Raises:

@@ -10,12 +10,14 @@ from typing import ClassVar
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Record
-from ansorpy.search.population import Candidate, Rebuilding, score
-from ansorpy.search.transfer import TransferContext
+from ansorpy.search.population import Candidate, Key, Rebuilding, score
+from ansorpy.search.strategy import Context
 
-__all__ = ["ScheduleReuse", "distance"]
+__all__ = ["Both", "ScheduleReuse", "distance"]
 
 
 @dataclass(frozen=True)
@@ -47,31 +49,38 @@ class ScheduleReuse:
     own: ClassVar[bool] = False
     others: ClassVar[bool] = True
 
-    def first(self, context: TransferContext) -> Sequence[Candidate]:
-        found: dict[tuple[str, bytes], Candidate] = {}
-        for candidate in _in_turns(self._refitted(context, key) for key in self._nearest(context)):
+    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
+        found: dict[Key, Candidate] = {}
+        nearest = self._nearest(context.task, trials)
+        for candidate in _in_turns(self._refitted(context, trials, key) for key in nearest):
             found.setdefault(candidate.key, candidate)
             if len(found) == self.candidates:
                 break
         return list(found.values())
 
-    def _nearest(self, context: TransferContext) -> list[str]:
+    def _nearest(self, task: Task, trials: KnownTrials) -> list[str]:
         """Keys of similar tasks, nearest shapes first."""
         ranked = sorted(
-            (distance(context.task.dag, context.trials.definition(row.definition)), row.key)
-            for row in context.trials.similar(context.task)
-            if context.trials.correct(row.key) >= self.programs
+            (distance(task.dag, trials.definition(row.definition)), row.key)
+            for row in trials.similar(task)
+            if trials.correct(row.key) >= self.programs
         )
         return [key for _, key in ranked[: self.tasks]]
 
-    def _refitted(self, context: TransferContext, key: str) -> Iterator[Candidate]:
+    def _refitted(self, context: Context, trials: KnownTrials, key: str) -> Iterator[Candidate]:
         """Programs of the task adapted from the fastest ones of the task with key *key*."""
-        names = context.trials.variants(key)
-        for record in context.trials.fastest(key, self.records):
+        names = trials.variants(key)
+        for record in trials.fastest(key, self.records):
             for name in _definitions(context, names.get(record.definition, "")):
                 candidate = _fitted(context, name, record, self.neighbours)
                 if candidate is not None:
                     yield candidate
+
+
+class Both(ScheduleReuse):
+    """Resumes from the task's own trials, and begins with schedules of similar tasks."""
+
+    own: ClassVar[bool] = True
 
 
 def _in_turns(offers: Iterable[Iterator[Candidate]]) -> Iterator[Candidate]:
@@ -85,14 +94,14 @@ def _in_turns(offers: Iterable[Iterator[Candidate]]) -> Iterator[Candidate]:
             break
 
 
-def _definitions(context: TransferContext, name: str) -> list[str]:
+def _definitions(context: Context, name: str) -> list[str]:
     """The task's definition called *name*, or those that differ only in parameters."""
     known = [definition.name for definition in context.source.definitions]
     family = name.partition("(")[0]
     return [name] if name in known else [k for k in known if k.partition("(")[0] == family]
 
 
-def _fitted(context: TransferContext, definition: str, record: Record, n: int) -> Candidate | None:
+def _fitted(context: Context, definition: str, record: Record, n: int) -> Candidate | None:
     """The row with the best score among the *n* valid rows nearest to *record*'s schedule.
 
     None when no placed sketch is similar to the schedule's, or when the schedule cannot be read.

@@ -1,1 +1,1 @@
-"""Walks on the neighbours of programs whose direction a learned policy chooses."""
+"""Walks from program to neighbouring program, in directions that a learned policy chooses."""

@@ -9,15 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.schedule.decisions import Factors, moves
 from ansorpy.schedule.space import Space, Table
 
-__all__ = ["Actions", "directions", "factor_moves", "one_knob", "per_knob", "standing"]
-
-Masks = npt.NDArray[np.bool_]
+__all__ = ["Actions", "directions", "factor_moves", "observed", "one_knob", "per_knob"]
 
 _STAY = 0
 """The number of the move that changes nothing."""
@@ -70,7 +67,7 @@ class Actions:
         return mask
 
 
-def standing(space: Space, numbers: Table) -> Floats:
+def observed(space: Space, numbers: Table) -> Floats:
     """What a policy sees of rows: each column's logarithm as a share of its domain's largest."""
     logs = np.log2(np.maximum(space.decode(numbers), 0) + 1.0)
     tops = [np.log2(np.maximum(d.domain.rows, 0).max(axis=0) + 1.0) for d in space.decisions]

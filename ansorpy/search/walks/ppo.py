@@ -1,4 +1,4 @@
-"""Proximal policy optimisation: an actor that chooses moves and a critic that values places."""
+"""Proximal policy optimisation: an actor that chooses moves and a critic that values states."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.schedule.space import Table
-from ansorpy.search.walks.actions import Masks
 from ansorpy.search.walks.networks import perceptrons
 
 if TYPE_CHECKING:
@@ -50,15 +49,15 @@ class PpoOptions:
 
 @dataclass(frozen=True)
 class Trail:
-    """What chains did: arrays by ``[step, chain]``.
+    """The steps of chains: arrays by ``[step, chain]``.
 
     Args:
-        states: What the policy saw, and at last where the chains arrived: one step more.
+        states: What the policy saw before each step, and after the last one.
         legal: The choices it had: ``[step, chain, head, choice]``.
         choices: What it chose: ``[step, chain, head]``.
-        logs: Logarithms of the probabilities with which it chose that.
-        rewards: What each step was worth.
-        ends: Whether the chain left off after the step, so that what follows is not its doing.
+        logs: Logarithms of the probabilities of these choices.
+        rewards: Rewards of the steps.
+        ends: Whether the chain started anew after the step, so that later rewards are not its own.
     """
 
     states: Floats
@@ -108,7 +107,7 @@ class Ppo:
             return choices.numpy(), _chosen(logs, choices).double().numpy()
 
     def values(self, states: Floats) -> Floats:
-        """What the critic expects of each state: its discounted rewards."""
+        """The critic's estimate of each state's discounted rewards."""
         import torch
 
         with torch.no_grad():
@@ -116,7 +115,7 @@ class Ppo:
         return values
 
     def advantages(self, trail: Trail) -> Floats:
-        """``[step, chain]``: how much better each step did than the critic expected."""
+        """``[step, chain]``: how much each step earned beyond the critic's estimate."""
         steps, chains = trail.rewards.shape
         flat = trail.states.reshape(-1, trail.states.shape[-1])
         values = self.values(flat).reshape(steps + 1, chains)
@@ -129,7 +128,7 @@ class Ppo:
         return found
 
     def learn(self, trail: Trail) -> None:
-        """Make what did better than expected more likely, and expect what came."""
+        """Make choices with advantages more likely, and fit the critic to what they earned."""
         import torch
 
         advantages = self.advantages(trail)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
-from ansorpy.search.walks.actions import Masks
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.search.walks.networks import perceptrons
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class QOptions:
 
     Args:
         hidden: Units of the hidden layers of each head's network.
-        discount: Weight of what the state that a move leads to is worth.
+        discount: Weight of the next state's value (gamma).
         remembered: Number of the latest transitions to learn from.
         batch: Transitions of a gradient step.
     """
@@ -51,7 +50,7 @@ class Transition:
 
 
 class QLearner:
-    """Networks side by side, one for each head, that estimate what each of its choices is worth.
+    """Networks side by side, one for each head, that estimate the values of its choices.
 
     Paper: Mnih et al., arXiv 1312.5602.
 
@@ -106,7 +105,7 @@ class QLearner:
         return errors
 
     def _goals(self, memory: list[Transition], heads: Tensor) -> Tensor:
-        """The reward of each transition, and what the best move after it is worth."""
+        """The reward of each transition plus the discounted value of the best next move."""
         import torch
 
         after = torch.from_numpy(np.array([t.after for t in memory])).float()

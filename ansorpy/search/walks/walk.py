@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.cost.neural.library import demand_torch, on_threads
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import Candidate, Pool, Scored, merged, sample_valid, score_all
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results
 from ansorpy.search.variety import varied
-from ansorpy.search.walks.actions import Actions, Masks, standing
+from ansorpy.search.walks.actions import Actions, observed
 from ansorpy.search.walks.ppo import Ppo, PpoOptions, Trail
 
 __all__ = ["PolicyWalk", "Walk"]
@@ -35,9 +34,9 @@ class Walk:
     sketch: PlacedSketch
     actions: Actions
     policy: Ppo
-    starts: Scored
-    numbers: Table
-    scores: Floats
+    starts: Scored = field(init=False)
+    numbers: Table = field(init=False)
+    scores: Floats = field(init=False)
 
     def begin(self, starts: Scored) -> None:
         """Put a chain on each of *starts*."""
@@ -47,7 +46,7 @@ class Walk:
     @property
     def states(self) -> Floats:
         """What the policy sees of each chain."""
-        return standing(self.sketch.space, self.numbers)
+        return observed(self.sketch.space, self.numbers)
 
     def move(self, places: Scored, ends: Masks, rng: np.random.Generator) -> None:
         """Move the chains to *places*, and those that end to random starting points."""
@@ -63,7 +62,7 @@ class Walk:
 
 @dataclass
 class PolicyWalk(ABC):
-    """Walks from program to program by a policy that is learned on the way; the base of several.
+    """The base of strategies that walk from program to program by a policy, learned on the way.
 
     In a round, chains start in the spaces of some placed sketches.  At each step, the sketch's
     policy chooses a move for each chain, and its reward follows from the model's scores; a move to
@@ -92,7 +91,7 @@ class PolicyWalk(ABC):
     chains: int = 256
     steps: int = 20
     settled: float | None = None
-    policy: PpoOptions = field(default_factory=PpoOptions)
+    policy: PpoOptions = PpoOptions()
     considered: int = 256
     doubt: float = 0.5
     _walks: dict[str, Walk] = field(default_factory=dict, init=False, repr=False)
@@ -115,7 +114,7 @@ class PolicyWalk(ABC):
     def ask(self, context: Context, n: int) -> Pool:
         return self._round(context, n, None)
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def tell(self, found: Results) -> None:
         self._tried += [candidate for candidate, _ in found]
 
     def _round(self, context: Context, n: int, pairs: Collection[Pair] | None) -> Pool:
@@ -162,8 +161,7 @@ class PolicyWalk(ABC):
             if not heads:
                 return None
             policy = Ppo(len(space.columns), heads, choices, self.policy)
-            numbers = space.encode(starts.table)
-            self._walks[sketch.key] = Walk(sketch, actions, policy, starts, numbers, starts.scores)
+            self._walks[sketch.key] = Walk(sketch, actions, policy)
         walk = self._walks[sketch.key]
         walk.begin(starts)
         return walk

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from ansorpy.tasks.objective import Floats, TunedNetwork
+from ansorpy.cost.nest_view import Floats
+from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.progress import TaskProgress
 
@@ -16,7 +16,7 @@ __all__ = ["EarlyStop"]
 
 
 @dataclass(frozen=True)
-class EarlyStop:
+class EarlyStop(WeightedSum):
     """The weighted sum, ignoring each task after ``trials`` consecutive trials without a gain.
 
     A network is done when all of its tasks are done.  Paper: OSDI'20 §6.1, f4.
@@ -24,11 +24,6 @@ class EarlyStop:
 
     trials: int = 48
 
-    reads: ClassVar[frozenset[str]] = frozenset()
-
-    def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
-        return WeightedSum().value(networks, tasks)
-
     def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
         moving = np.array([task.since_gain < self.trials for task in tasks], dtype=np.float64)
-        return WeightedSum().gradient(networks, tasks) * moving
+        return super().gradient(networks, tasks) * moving

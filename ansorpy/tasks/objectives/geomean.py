@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import ClassVar
 
-from ansorpy.tasks.objective import Floats, TunedNetwork, latency_gradient, latency_s
+from ansorpy.cost.nest_view import Floats
+from ansorpy.tasks.objective import TunedNetwork, latency_gradient, latency_s
 from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["GeometricMean"]

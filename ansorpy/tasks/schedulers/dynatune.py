@@ -58,7 +58,7 @@ class DynaTune:
             self._fits[at] = task.trials, posterior
         now = posterior.at(task.trials)
         later = posterior.at(task.trials * (1 + 1 / max(task.rounds, 1)))
-        return task.gradient * task.best_s * float(np.mean(1 - now / later))
+        return task.objective_s * float(np.mean(1 - now / later))
 
     def _posterior(self, task: TaskProgress, rng: np.random.Generator) -> CurvePosterior:
         """The posterior of the task's curve, in multiples of its current throughput."""

@@ -19,15 +19,15 @@ __all__ = ["Family"]
 class Family:
     """Chooses as ``gradient`` does, and gives a similar task a short round after each choice.
 
-    Tasks of one family have the same structure and differ in their shapes.  After a round, the cost
-    model has just learned about the task's family, so the family's member with the steepest
-    gradient gets ``foresee`` of a round.  This second round is left out while the task chosen had
-    no correct program, and if it is alone in its family.
+    A family is a class of tasks, which differ only in shapes.  After a round, the cost model has
+    just learned about the task's family, so the member with the steepest gradient gets ``foresee``
+    of a round.  This second round is left out while the task chosen had no correct program, and if
+    it is alone in its family.
 
     Paper: FamilySeer, arXiv 2201.00194.  Source: its scheduler, with 16 trials after 64.  Differs:
     rounds vary in size, so the second one is a quarter of the usual round; it counts towards the
-    gradient like any other (the source forgets its trials); families are what FamilySeer calls
-    ``hash``, where its recommended ``op`` would join all tasks of the same main operator.
+    gradient like any other (the source forgets its trials); families are the source's ``hash``,
+    where its recommended ``op`` joins all tasks with the same main operator.
     """
 
     foresee: float = 0.25
@@ -46,11 +46,6 @@ class Family:
 
     def _mates(self, tasks: Sequence[TaskProgress], leader: int) -> list[int]:
         """The other open tasks of the leader's family that have a correct program."""
-        return [
-            i
-            for i in open_tasks(tasks)
-            if i != leader
-            and tasks[leader].family
-            and tasks[i].family == tasks[leader].family
-            and isfinite(tasks[i].best_s)
-        ]
+        family = tasks[leader].class_key
+        others = [i for i in open_tasks(tasks) if i != leader and isfinite(tasks[i].best_s)]
+        return [i for i in others if family and tasks[i].class_key == family]

@@ -19,7 +19,7 @@ class Gradient:
 
     After one round each, the gradient of a task with best time ``g`` after ``t`` rounds is
     ``gradient * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - h/t, beta * flops /
-    best throughput in the family) - g))``, where ``gradient`` is the objective's derivative and
+    best throughput in the class) - g))``, where ``gradient`` is the objective's derivative and
     ``h`` the time above the task's roofline; the most negative wins.  No task is chosen if the
     objective depends on none that is alive.
 
@@ -30,8 +30,8 @@ class Gradient:
       task's cost.
     - ``h`` is ``g`` in the paper, which expects times to approach zero.  Here it is at least
       ``doubt * g``, because rooflines are estimates.
-    - The family term is dropped once a task has had ``catching_up`` rounds more than the others in
-      its family.
+    - The class term is dropped once a task has had ``catching_up`` rounds more than the others in
+      its class.
     - A task that takes more than ``heavy`` of the time, with more than ``far`` of its own time
       above the roofline, comes first while it has less than ``floor`` of its planned trials, even
       if it rests.  TVM instead picks tasks at random now and then.
@@ -61,21 +61,21 @@ class Gradient:
         """Expected change of the objective per ``unit`` trials given to task *at*."""
         task = tasks[at]
         gain_s = task.best_s * max(task.headroom, self.doubt) / self._time(task)
-        family_gain_s = task.best_s - max(self._family_s(tasks, at), task.least_s)
-        forward = -max(gain_s, family_gain_s)
+        class_gain_s = task.best_s - max(self._class_s(tasks, at), task.least_s)
+        forward = -max(gain_s, class_gain_s)
         chain = self.alpha * self._backward(task) + (1 - self.alpha) * forward
         return task.gradient * min(chain, 0.0)
 
     def _behind(self, tasks: Sequence[TaskProgress]) -> list[int]:
         """The tasks that are heavy, far from their roofline and short of their planned trials."""
         trials = sum(task.trials for task in tasks)
-        seconds = [t.gradient * t.best_s if np.isfinite(t.best_s) else 0.0 for t in tasks]
+        total_s = sum(task.objective_s for task in tasks)
         return [
             i
             for i, task in enumerate(tasks)
             if (task.alive or task.resting)
             and task.trials < self.floor * task.share * trials
-            and seconds[i] > self.heavy * sum(seconds)
+            and task.objective_s > self.heavy * total_s
             and task.headroom > self.far
         ]
 
@@ -93,11 +93,11 @@ class Gradient:
             return 0.0
         return (task.best_s - earlier) * self.unit / trials
 
-    def _family_s(self, tasks: Sequence[TaskProgress], at: int) -> float:
-        """Seconds at 1/beta of the best throughput in the task's family."""
+    def _class_s(self, tasks: Sequence[TaskProgress], at: int) -> float:
+        """Seconds at 1/beta of the best throughput in the task's class."""
         task = tasks[at]
-        others = [t for i, t in enumerate(tasks) if i != at and t.family == task.family]
-        if not task.family or not others or not task.flops:
+        others = [t for i, t in enumerate(tasks) if i != at and t.class_key == task.class_key]
+        if not task.class_key or not others or not task.flops:
             return float("inf")
         if self._time(task) > self.catching_up + max(self._time(other) for other in others):
             return float("inf")

@@ -36,8 +36,8 @@ from benchmarks.cuda.correctness.launches import store
 from benchmarks.cuda.smoke.machine import Fault, Skipped, SmokeGpu, blocked, doubling
 from benchmarks.cuda.smoke.planting import PlantingBuilder, planted_state
 from benchmarks.cuda.smoke.stage import check_one
-from benchmarks.light import light_model
-from benchmarks.nets import WRITTEN
+from benchmarks.zoo import WRITTEN
+from benchmarks.zoo.light import light_model
 from tests.campaigns.device import drawn_programs
 
 __all__ = ["CHECKS", "agree", "planted", "watched"]

@@ -9,7 +9,7 @@ from time import monotonic
 
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.command import say, write_whole
+from benchmarks.common.command import say, write_whole
 from benchmarks.cuda.smoke.machine import SmokeGpu, real
 from benchmarks.cuda.stored import GpuRun
 from tests.campaigns.campaign import Tally, Worst

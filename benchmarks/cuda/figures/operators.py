@@ -8,9 +8,9 @@ import numpy as np
 
 from ansorpy.ir.dag import ComputeDAG
 from benchmarks.cuda.figures.base import TOLERANCES, Figures, Settings, compare, tuned
+from benchmarks.cuda.figures.half import in_half
 from benchmarks.cuda.timing import Seconds, as_graph, by_events, fastest, in_turns
 from benchmarks.ops.case import Case
-from benchmarks.ops.half import in_half
 
 __all__ = ["measure_case"]
 

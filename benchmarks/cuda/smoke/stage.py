@@ -18,7 +18,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from benchmarks.command import say, write_whole
+from benchmarks.common.command import say, write_whole
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu, real
 from benchmarks.cuda.stored import GpuRun

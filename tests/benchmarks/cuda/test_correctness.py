@@ -17,11 +17,11 @@ from benchmarks.cuda.smoke.checks import small_network
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu
 from benchmarks.cuda.smoke.stage import SmokeRun, check_all, check_one
 from benchmarks.cuda.stored import stored_run
-from tests.benchmarks.simulated_smoke import simulated
+from tests.benchmarks.cuda.simulated_smoke import simulated
 from tests.campaigns.campaign import run_case
 from tests.campaigns.device import PROGRAMS, device_campaign
 
-SIMULATED = "tests.benchmarks.simulated_smoke"
+SIMULATED = "tests.benchmarks.cuda.simulated_smoke"
 
 
 def wrong() -> SmokeGpu:

@@ -22,11 +22,11 @@ from ansorpy.measure.run.inputs import input_array
 from benchmarks.cuda import nets, timing
 from benchmarks.cuda.figures import attention, networks, operators, products, search
 from benchmarks.cuda.figures.base import Figures, Settings, compare
+from benchmarks.cuda.figures.half import in_half
 from benchmarks.cuda.nets import bert, resnet
 from benchmarks.ops.families.conv2d import Conv2d
 from benchmarks.ops.families.conv_layer import ConvLayer
 from benchmarks.ops.families.elementwise import Softmax
-from benchmarks.ops.half import in_half
 
 pytestmark = pytest.mark.usefixtures("small_population")
 

@@ -20,8 +20,8 @@ from benchmarks.cuda.run import main
 from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all
 from benchmarks.cuda.summary import file_of, summary
 from benchmarks.ops.suite import cases
+from tests.benchmarks.cuda.simulated_smoke import simulated
 from tests.benchmarks.cuda.test_rank import SMALL, opened
-from tests.benchmarks.simulated_smoke import simulated
 from tests.codegen.cuda.simulated import GPU
 
 TAIL = 12_000
@@ -47,7 +47,7 @@ def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return [Step(name, 1.0, tune_s, partial(quick, name)) for name in ("matmul.a", "matmul.b")]
 
     def checked(run: SmokeRun, file: Path, names: Any = None, **rest: Any) -> SmokeRun:
-        rest["module"] = "tests.benchmarks.simulated_smoke"
+        rest["module"] = "tests.benchmarks.cuda.simulated_smoke"
         chosen = ["network.squeezenet"] if names else ["driver.memory"]
         return check_all(run, file, chosen, **rest)
 

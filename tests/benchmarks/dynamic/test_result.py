@@ -14,7 +14,6 @@ from benchmarks.dynamic.result import (
     Library,
     Positions,
     SizeTimes,
-    read,
     versions,
 )
 
@@ -73,10 +72,13 @@ def test_figures_follow_from_what_was_measured() -> None:
 def test_a_result_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text(FULL.model_copy(update={"errors": {3: 1e-6}}).model_dump_json())
-    assert read(path).errors == {3: 1e-6} and read(path).figures == FULL.figures
+    assert (
+        DynamicResult.read(path, "dynamic").errors == {3: 1e-6}
+        and DynamicResult.read(path, "dynamic").figures == FULL.figures
+    )
     path.write_text("{}")
     with pytest.raises(ForeignFile, match="has no result of benchmarks.dynamic"):
-        read(path)
+        DynamicResult.read(path, "dynamic")
 
 
 def test_tables_leave_empty_what_was_not_measured() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks.common.compared import EngineTime
 from benchmarks.networks.result import NetworkResult
-from benchmarks.ops.result import EngineTime
 
 __all__ = ["result"]
 

@@ -8,9 +8,9 @@ import pytest
 
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
+from benchmarks.common.peak import Peak
 from benchmarks.networks.measure import Settings, Tuned, measure, roofline_s
-from benchmarks.networks.suite import Entry
-from benchmarks.peak import Peak
+from benchmarks.zoo.suite import Entry
 from tests.graph.nets import Net
 
 pytestmark = pytest.mark.usefixtures("small_population", "short_turns")

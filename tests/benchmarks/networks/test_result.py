@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import ForeignFile
-from benchmarks.cells import markdown
+from benchmarks.common.cells import markdown
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import kept, path_of
 from tests.benchmarks.networks.results import result

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks.common.compared import EngineTime
 from benchmarks.ops.case import Case
-from benchmarks.ops.result import EngineTime, Result
+from benchmarks.ops.result import Result
 from benchmarks.ops.suite import case_named
 
 GEMM, NORM = case_named("GMM.128x128x128.b1"), case_named("LN.128x768")

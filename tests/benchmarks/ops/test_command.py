@@ -39,8 +39,10 @@ def test_show_prints_a_file_without_measuring(
     assert main(["--show", str(path), "--only", "LN"]) == 0
     printed = capsys.readouterr().out
     assert NORM.name in printed and GEMM.name not in printed
-    assert main(["--show", str(path), "--markdown"]) == 0
-    assert f"| {GEMM.name} | 0.5000 | direct | 1.000 torch | 2.00 |" in capsys.readouterr().out
+    page = tmp_path / "page.md"
+    page.write_text("<!-- benchmarks.ops --><!-- end of benchmarks.ops -->\n")
+    assert main(["--show", str(path), "--into", str(page)]) == 0
+    assert f"| {GEMM.name} | 0.5000 | direct | 1.000 torch | 2.00 |" in page.read_text()
     assert main(["--show", str(tmp_path / "absent")]) == 6
     assert main(["--show", str(path), "--earlier", str(path)]) == 0
     assert "earlier / now" in capsys.readouterr().out

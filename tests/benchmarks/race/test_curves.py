@@ -77,7 +77,7 @@ def test_a_recorded_run_is_read_back(tmp_path: Path) -> None:
     best = [o.best.seconds for o in tuned.outcomes if o.best]
     assert [c.best_s[-1] for c in found.curves] == pytest.approx(best)
     assert found.end_s() == pytest.approx(3 * best[0] + best[1])
-    assert all((c.seconds >= 0).all() and c.least_s > 0 and c.family for c in found.curves)
+    assert all((c.seconds >= 0).all() and c.least_s > 0 and c.class_key for c in found.curves)
 
 
 def test_a_database_without_a_run_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from ansorpy.measure.recorded_grid import Grid, write_grid
 from benchmarks.race.contestant import Contestant
 from benchmarks.race.replay import Race, expected, replayed, run, trials_to
-from benchmarks.search.__main__ import main
+from benchmarks.spaces.__main__ import main
 from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 

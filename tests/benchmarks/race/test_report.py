@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ansorpy.measure.recorded_grid import write_grid
-from benchmarks.document import marks
+from benchmarks.common.pages import marks
 from benchmarks.race import live, metaschedule, schedulers, untuned
 from benchmarks.race.__main__ import main, race
 from benchmarks.race.bars import HARD, bars

@@ -20,8 +20,8 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from benchmarks.exported.catalogue import Network, by_name
-from benchmarks.exported.stored import restored, stored_names
+from benchmarks.zoo.exported.catalogue import Network, by_name
+from benchmarks.zoo.exported.stored import restored, stored_names
 from tests.campaigns.campaign import Campaign, Tally
 from tests.campaigns.exported.compare import assert_agree, assert_same_boxes
 

@@ -11,7 +11,7 @@ import numpy as np
 from ansorpy.codegen.c.generator import style_of
 from ansorpy.codegen.c.loader import flags_of
 from ansorpy.target import Target
-from benchmarks.light import NAMES, light_model
+from benchmarks.zoo.light import NAMES, light_model
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.exports.called import (
     SANITIZED,
@@ -32,7 +32,8 @@ __all__ = ["EXPORTS"]
 
 RANDOM, CHECKED, LOADED = 50, 10, 3
 """Cases: random programs as sanitized C, as machine code in valgrind, and loaded 1,000 times;
-after them come the ``light`` networks as sanitized C, and a program with a fault."""
+after them come the ``light`` networks as sanitized C and as machine code, and a program with a
+fault."""
 
 _LOADS = 1000
 _GROWTH_BYTES = 1 << 20
@@ -51,11 +52,13 @@ def _case(rng: np.random.Generator, number: int) -> str:
     if number < LOADED:
         return _loaded_often(_random_program(rng, Target.host(), number))
     number -= LOADED
-    if number == len(NAMES):
+    if number == 2 * len(NAMES):
         return _planted(rng)
-    target = Target.parse("c")
-    network = compiled_network(light_model(NAMES[number], 0), target, 0)
-    return _sanitized(network, target, Calls())
+    model = light_model(NAMES[number % len(NAMES)], 0)
+    if number < len(NAMES):
+        target = Target.parse("c")
+        return _sanitized(compiled_network(model, target, 0), target, Calls())
+    return _from_c(compiled_network(model, Target.host(), 0))
 
 
 def _random_program(rng: np.random.Generator, target: Target, number: int) -> Exportable:
@@ -115,6 +118,16 @@ def _in_valgrind(program: Exportable) -> str:
     return "machine code in valgrind"
 
 
+def _from_c(program: Exportable) -> str:
+    """Machine code computes the same from C with one thread and with two."""
+    with TemporaryDirectory(prefix="ansorpy-exports-") as name:
+        program.export(Path(name, "net.so"))
+        caller = Caller(Path(name), program.inputs, program.outputs)
+        for threads in (1, 2):
+            program.check(caller("net.so", program.feeds, Calls(threads)).outputs)
+    return "machine code from C"
+
+
 def _loaded_often(program: Exportable) -> str:
     """Memory, files and threads do not grow with the number of loads."""
     with TemporaryDirectory(prefix="ansorpy-exports-") as name:
@@ -136,7 +149,7 @@ def _is_flat(early: Left, late: Left) -> bool:
 EXPORTS = Campaign(
     "exports programs, and runs them under sanitizers, in valgrind, and loaded 1,000 times",
     _case,
-    size=RANDOM + CHECKED + LOADED + len(NAMES) + 1,
+    size=RANDOM + CHECKED + LOADED + 2 * len(NAMES) + 1,
     short=1,
     limit_s=3600.0,
 )

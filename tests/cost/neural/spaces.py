@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests.cost.tasks import matmul_task
 
-__all__ = ["drawn", "seconds_of", "task_of"]
+__all__ = ["drawn", "learned", "seconds_of", "task_of"]
+
+Model = TypeVar("Model", bound=CostModel)
 
 
 def task_of(n: int = 64) -> Task:
@@ -35,3 +40,11 @@ def seconds_of(programs: Programs) -> Floats:
     i, j, k, unroll = programs.table.T
     seconds: Floats = 1e-3 * (1 + 16 / i) * (1 + 8 / j) * (1 + 0.4 * k) * (1 + 0.3 * (unroll == 0))
     return seconds
+
+
+def learned(model: Model, seed: int = 1, n: int = 32) -> Model:
+    """*model* after it learned *n* programs of one task."""
+    programs = drawn(task_of(), n, seed)
+    model.learn(task_of(), programs, seconds_of(programs))
+    model.refit()
+    return model

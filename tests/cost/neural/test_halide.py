@@ -14,7 +14,7 @@ from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.neural.halide import Halide
 from ansorpy.cost.neural.training import Fitting
-from tests.cost.neural.spaces import drawn, seconds_of, task_of
+from tests.cost.neural.spaces import drawn, learned, seconds_of, task_of
 
 
 def test_coefficients_begin_at_one() -> None:
@@ -23,9 +23,7 @@ def test_coefficients_begin_at_one() -> None:
     views = view_nest(programs.nest, 40)
     terms = hardware_of(task.target).causes(task, views)
     assert terms.shape[:2] == (40, 1) and terms.shape[2] <= CAUSES and (terms >= 0).all()
-    start = Halide(fitting=Fitting(rate=0.0))
-    start.learn(task, programs, seconds_of(programs))
-    start.refit()
+    start = learned(Halide(fitting=Fitting(rate=0.0)), n=40)
     speed = 1 / terms.sum((1, 2))
     np.testing.assert_allclose(
         rank_correlation(start.predict(task, programs), speed), 1.0, atol=1e-6
@@ -35,10 +33,9 @@ def test_coefficients_begin_at_one() -> None:
 
 def test_it_learns_what_the_terms_do_not_say() -> None:
     task, model = task_of(), Halide()
-    programs, unseen = drawn(task, 200, 2), drawn(task, 200, 3)
+    unseen = drawn(task, 200, 3)
     before = rank_correlation(model.predict(task, unseen), -seconds_of(unseen))
-    model.learn(task, programs, seconds_of(programs))
-    model.refit()
+    learned(model, seed=2, n=200)
     after = rank_correlation(model.predict(task, unseen), -seconds_of(unseen))
     assert after > max(before + 0.1, 0.8)
     assert torch.get_num_threads() >= 1

@@ -18,15 +18,8 @@ from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.neural.saved import read_network, write_network
 from ansorpy.cost.neural.tenset import TenSet
 from ansorpy.errors import ForeignFile, UsageError
-from tests.cost.neural.spaces import drawn, seconds_of, task_of
+from tests.cost.neural.spaces import drawn, learned, task_of
 from tests.cost.neural.test_library import NETWORKS
-
-
-def learned(model: NetworkModel) -> NetworkModel:
-    programs = drawn(task_of(), 32, 1)
-    model.learn(task_of(), programs, seconds_of(programs))
-    model.refit()
-    return model
 
 
 @pytest.mark.parametrize("name", NETWORKS)

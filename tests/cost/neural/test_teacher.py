@@ -15,16 +15,9 @@ from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import UsageError
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.search.transfer import TransferContext
+from ansorpy.search.strategy import Context
 from ansorpy.search.transfers import TRANSFERS
-from tests.cost.neural.spaces import drawn, seconds_of, task_of
-
-
-def learned(model: TenSet, seed: int, n: int = 32) -> TenSet:
-    programs = drawn(task_of(), n, seed)
-    model.learn(task_of(), programs, seconds_of(programs))
-    model.refit()
-    return model
+from tests.cost.neural.spaces import learned, task_of
 
 
 def test_the_teacher_moves_by_what_momentum_leaves() -> None:
@@ -54,9 +47,8 @@ def test_a_student_begins_as_its_teacher() -> None:
 def test_a_model_without_weights_has_no_teacher() -> None:
     def told(model: CostModel) -> None:
         with Database() as database:
-            known = KnownTrials(database)
-            context = TransferContext(task_of(), None, model, known, np.random.default_rng(0))  # type: ignore[arg-type]
-            assert TRANSFERS.one("momentum").first(context) == ()
+            context = Context(task_of(), None, model, np.random.default_rng(0))  # type: ignore[arg-type]
+            assert TRANSFERS.one("momentum").first(context, KnownTrials(database)) == ()
 
     model = learned(TenSet(hidden=16), 1)
     told(model)

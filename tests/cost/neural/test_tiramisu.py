@@ -14,20 +14,12 @@ from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.programs import Programs
 from ansorpy.schedule.state import State
 from tests.cost.nests import Given, tiled_matmul
-from tests.cost.neural.spaces import drawn, seconds_of, task_of
-
-
-def learned(n: int, fitting: Fitting) -> Tiramisu:
-    model = Tiramisu(hidden=24, fitting=fitting)
-    programs = drawn(task_of(), n, 1)
-    model.learn(task_of(), programs, seconds_of(programs))
-    model.refit()
-    return model
+from tests.cost.neural.spaces import drawn, learned, seconds_of, task_of
 
 
 def test_it_predicts_speed_ups_of_programs_it_has_not_seen() -> None:
     task = task_of()
-    model = learned(256, Fitting(examples=5120))
+    model = learned(Tiramisu(hidden=24, fitting=Fitting(examples=5120)), n=256)
     [speed] = AnalyticModel().predict(task, Programs.of(State.initial(task.dag)))
     programs = drawn(task, 100, 2)
     true = 1 / speed / seconds_of(programs)
@@ -36,7 +28,8 @@ def test_it_predicts_speed_ups_of_programs_it_has_not_seen() -> None:
 
 
 def test_a_program_scores_the_same_beside_larger_trees() -> None:
-    task, model = task_of(), learned(40, Fitting(examples=80))
+    task = task_of()
+    model = learned(Tiramisu(hidden=24, fitting=Fitting(examples=80)), n=40)
     small = Programs.of(State.initial(task.dag))
     nest = tiled_matmul(64, 64, 64, i1=2, i2=2, j1=2, j2=8, k1=4)
     features = [model.encode(task, p)[0] for p in (small, Given(nest, 1))]

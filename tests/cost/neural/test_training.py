@@ -13,7 +13,7 @@ from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.neural.losses import lambda_rank, relative, squared
 from ansorpy.cost.neural.tenset import TenSet
 from ansorpy.cost.neural.training import Fitting
-from tests.cost.neural.spaces import drawn, seconds_of, task_of
+from tests.cost.neural.spaces import drawn, learned, seconds_of, task_of
 
 
 def by_definition(scores: list[float], labels: list[float]) -> float:
@@ -51,11 +51,7 @@ def test_relative_errors_leave_failures_out() -> None:
 
 
 def trained(**options: int) -> TenSet:
-    model = TenSet(hidden=32, fitting=Fitting(**options))
-    programs = drawn(task_of(), 48, 0)
-    model.learn(task_of(), programs, seconds_of(programs))
-    model.refit()
-    return model
+    return learned(TenSet(hidden=32, fitting=Fitting(**options)), seed=0, n=48)
 
 
 def test_equal_records_give_equal_weights_whatever_else_draws_random_numbers() -> None:
@@ -74,13 +70,9 @@ def test_equal_records_give_equal_weights_whatever_else_draws_random_numbers() -
 def test_a_refit_goes_on_from_the_last_weights_and_waits_for_enough_programs() -> None:
     model = trained()
     before = model.weights()
-    programs = drawn(task_of(), 2, 1)
-    model.learn(task_of(), programs, seconds_of(programs))
-    model.refit()
+    learned(model, seed=1, n=2)
     assert all((before[name] == array).all() for name, array in model.weights().items())
-    programs = drawn(task_of(), 16, 2)
-    model.learn(task_of(), programs, seconds_of(programs))
-    model.refit()
+    learned(model, seed=2, n=16)
     new = model.weights()["out.weight"]
     assert 0 < np.abs(new - before["out.weight"]).max() < 0.2
 
@@ -94,11 +86,8 @@ def test_nothing_but_failures_leaves_finite_scores() -> None:
 
 
 def test_scores_are_about_relative_throughput() -> None:
-    model = TenSet(hidden=64)
-    programs = drawn(task_of(), 200, 4)
+    model, programs = learned(TenSet(hidden=64), seed=4, n=200), drawn(task_of(), 200, 4)
     seconds = seconds_of(programs)
-    model.learn(task_of(), programs, seconds)
-    model.refit()
     score, throughput = model.predict(task_of(), programs), seconds.min() / seconds
     assert rank_correlation(score, throughput) > 0.8
     assert 0.2 < np.median(score / throughput) < 5

@@ -13,8 +13,8 @@ from ansorpy.ir.rewrite.sizes import program_at
 from ansorpy.rules.presets import ANSOR_CPU, CPU, CUDA, Preset
 from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.target import Target
-from benchmarks.prove.judged import judged, mutants
-from benchmarks.prove.mutants import mutant
+from tests.campaigns.proofs.judged import judged, mutants
+from tests.campaigns.proofs.mutants import mutant
 from tests.properties.launched_dags import random_launched_program
 
 SM_80 = Target.parse("sm_80")

@@ -103,6 +103,7 @@ def test_a_deadline_that_has_passed_asks_nobody(names):
     assert {r.kind for r in results} == {TrialKind.CUT} and fleet.log == []
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("building", [[], ["x"]])
 def test_a_deadline_cuts_what_waits_and_takes_what_is_under_way(building):
     def slow(node: str, state: State) -> MeasureResult:
@@ -116,6 +117,7 @@ def test_a_deadline_cuts_what_waits_and_takes_what_is_under_way(building):
     assert set(kinds) == {TrialKind.OK, TrialKind.CUT} and kinds[TrialKind.OK] < 6
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("losses", [1, 3])
 def test_a_node_that_does_not_answer_after_the_deadline_is_left_out(losses):
     class Silent(SimulatedFleet):
@@ -313,6 +315,7 @@ def test_finalists_are_timed_on_one_node_and_on_the_next_when_it_is_lost():
     assert [r.median_s for r in second] == [3e-3 / f for f in FACTORS[:3]]
 
 
+@pytest.mark.usefixtures("clock")
 def test_the_deadline_ends_the_wait_for_finalists():
     fleet = SimulatedFleet(["a", "b"], EVEN)
     with FleetRunner(fleet, patience=replace(HASTY, late_s=0.05)) as runner:

@@ -42,7 +42,7 @@ def test_what_speaks_grpc_may_be_a_cluster(scheme: str) -> None:
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         try:
-            reach(f"{scheme}127.0.0.1:{port}", 5.0, "")
+            reach(f"{scheme}127.0.0.1:{port}", 60.0, "")
         finally:
             server.stop(None).wait()
 

@@ -18,6 +18,7 @@ from ansorpy.deadline import OutOfTime, until
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers import locks
 from ansorpy.measure.workers.locks import lock_cores
+from tests.waiting import comes_true
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
 
@@ -112,7 +113,8 @@ def test_who_waits_says_for_whom_once(tmp_path, caplog, monkeypatch):
     for core in (0, 1):
         timing = threading.Thread(target=taken, args=(core, tmp_path))
         timing.start()
-        timing.join(0.6)
+        assert comes_true(lambda: bool(caplog.messages))
+        timing.join(0.3)
         assert timing.is_alive()
     other.communicate("")
     [said] = caplog.messages

@@ -7,19 +7,19 @@ import pytest
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import StaticModel
 from ansorpy.ir.task import Task
-from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.search.population import Candidate
 from ansorpy.search.prefix import begin
 from ansorpy.search.recorded_grid import GridSource
 from ansorpy.search.strategies.beam import Beam
 from ansorpy.search.strategies.protuner import ProTuner
-from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.strategy import Context
+from tests.search.asking import measured, predicted
 from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 
 
-class Trap:
+class Trap(StaticModel):
     """Scores a grid's programs by their first two decisions.
 
     The best program takes the first value of the first decision, whose other programs are the
@@ -37,12 +37,6 @@ class Trap:
         )
         return np.where(one, np.where(two, 1.0, 0.01), 0.5)
 
-    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
-        pass
-
-    def refit(self) -> None:
-        pass
-
 
 def trapped() -> Context:
     task = matmul(24, 32, 16)
@@ -50,20 +44,11 @@ def trapped() -> Context:
     return Context(task, source, Trap(source), np.random.default_rng(3))
 
 
-def rounds(strategy: Strategy, at: Context, n: int) -> list[Candidate]:
-    tried: list[Candidate] = []
-    for _ in range(n):
-        picked = strategy.ask(at, 4).best[:4]
-        at.note(picked)
-        strategy.tell([(c, MeasureResult(TrialKind.OK, (1 / c.score,))) for c in picked])
-        tried += picked
-    return tried
-
-
 def test_tree_search_leaves_a_trap_that_a_narrow_beam_falls_into() -> None:
-    narrow = rounds(Beam(width=1, rollouts=4), trapped(), 1)
+    narrow = measured(Beam(width=1, rollouts=4), trapped(), predicted, rounds=1, n=4)
     assert max(c.score for c in narrow) == 0.5
-    found = rounds(ProTuner(trees=2, explorations=40, rollouts=8), trapped(), 1)
+    broad = ProTuner(trees=2, explorations=40, rollouts=8)
+    found = measured(broad, trapped(), predicted, rounds=1, n=4)
     assert max(c.score for c in found) == 1.0
 
 
@@ -71,7 +56,7 @@ def test_a_root_goes_down_one_decision_a_round_and_begins_anew() -> None:
     at, strategy = trapped(), ProTuner(trees=1, explorations=4, rollouts=8)
     depths = []
     for _ in range(12):
-        rounds(strategy, at, 1)
+        measured(strategy, at, predicted, rounds=1, n=4)
         depths += [len(root.decided) for root in strategy.roots]
     falls = [n for n, (a, b) in enumerate(zip(depths, depths[1:], strict=False)) if b <= a]
     assert depths[0] == 1 and falls, depths

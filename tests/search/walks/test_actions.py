@@ -14,9 +14,9 @@ from ansorpy.search.walks.actions import (
     Actions,
     directions,
     factor_moves,
+    observed,
     one_knob,
     per_knob,
-    standing,
 )
 from tests.search.tasks import matmul, sampler, scale
 
@@ -91,7 +91,7 @@ def test_a_factor_moves_between_two_levels(rng: np.random.Generator) -> None:
 
 def test_where_a_row_stands_is_a_share_of_each_column(rng: np.random.Generator) -> None:
     space = sketch().space
-    shares = standing(space, rows(space, 500, rng))
+    shares = observed(space, rows(space, 500, rng))
     assert shares.shape == (500, len(space.columns))
     assert (shares >= 0).all() and (shares <= 1).all() and shares.std(axis=0).max() > 0.1
 

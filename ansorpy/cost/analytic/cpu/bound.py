@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorpy.cost.analytic.cpu.machine import MachineModel
-from ansorpy.cost.analytic.limits import Limits, bytes_read, terms
+from ansorpy.cost.analytic.limits import Limits, bytes_moved, evaluations, running
 from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, Reduce, walk
@@ -34,10 +34,9 @@ def cpu_limits(task: Task, dag: ComputeDAG, machine: MachineModel) -> Limits:
     the bytes that the caches cannot have held.  It omits work that a schedule might avoid: terms
     that a condition skips, transforms, and values passed between stages.
     """
-    running = [op for op in dag.computes if op not in dag.constant_ops]
-    cycles = sum(_vectors(op, machine) for op in running) / machine.vector_ops_per_cycle
+    cycles = sum(_vectors(op, machine) for op in running(dag)) / machine.vector_ops_per_cycle
     compute_s = cycles / machine.clock_hz / task.threads
-    return Limits(_moving_s(task, dag, running, machine), compute_s)
+    return Limits(_moving_s(task, dag, machine), compute_s)
 
 
 def _vectors(op: ComputeOp, machine: MachineModel) -> float:
@@ -47,17 +46,12 @@ def _vectors(op: ComputeOp, machine: MachineModel) -> float:
         return 0.0
     loads = [e.dtype.bits for e in walk(body.source) if isinstance(e, Load)]
     lanes = machine.vector_bits / min([op.dtype.bits, *loads])
-    return terms(op) * least_added(body) / lanes
+    return evaluations(op) * least_added(body) / lanes
 
 
-def _moving_s(
-    task: Task, dag: ComputeDAG, running: list[ComputeOp], machine: MachineModel
-) -> float:
+def _moving_s(task: Task, dag: ComputeDAG, machine: MachineModel) -> float:
     """Seconds to move data that no cache holds: cold constants, and data that are too large."""
-    read = bytes_read(running)
-    held = sum(count for t, count in read.items() if t in dag.constant_ops)
-    given = sum(count for t, count in read.items() if t in dag.args and t not in dag.constant_ops)
-    total = held + given + sum(t.bytes for t in dag.outputs)
+    held, total = bytes_moved(dag)
     # A cache of half the data's size may still serve half of the repeated reads.
     kept, own = 2 * machine.l3_bytes, 2 * task.threads * machine.l2_bytes
     from_memory, beyond_l2 = (

@@ -11,7 +11,7 @@ from ansorpy.cost.analytic.cpu.tile import Tile
 from ansorpy.cost.counts import OpCounts
 from ansorpy.cost.nest_view import Floats, LeafView
 
-__all__ = ["StepCycles", "core_cycles", "step_cycles", "visit_cycles"]
+__all__ = ["CoreCycles", "StepCycles", "core_cycles", "step_cycles"]
 
 _DIVIDE_OPS = 10.0
 _FUNCTION_OPS = 16.0
@@ -26,6 +26,8 @@ Measured on a matmul tile of 8 x 2 vectors: 2 and 4 steps cost nothing extra; 8,
 steps take 1.3, 1.6, 1.9 and 2.3 times as long."""
 _SPILL_CYCLES = 1.5
 """Cycles per step for each register that is lacking: a store, a load and a wait, none hidden."""
+_TASK_CYCLES = 40.0
+"""Cycles to start an iteration of a parallel loop, for the index arithmetic of collapsed loops."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,45 @@ def step_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> StepCycles
     )
 
 
-def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
-    """Cycles of all steps and visits."""
-    cycles: Floats = tile.steps * step_cycles(view, tile, machine).total
-    return cycles + tile.visits * visit_cycles(view, tile, machine)
+@dataclass(frozen=True)
+class CoreCycles:
+    """Cycles of a statement by what the core does in them.
+
+    Args:
+        run: Share of the evaluations that run.
+        steps, visits: Numbers of steps and of visits, if all ran.
+        step, visit: Cycles of one step, and to move the results of one visit out of registers.
+        tasks: Iterations of parallel loops that are started.
+    """
+
+    run: Floats
+    steps: Floats
+    step: StepCycles
+    visits: Floats
+    visit: Floats
+    tasks: Floats
+
+    @property
+    def total(self) -> Floats:
+        """All cycles."""
+        evaluated: Floats = self.steps * self.step.total + self.visits * self.visit
+        return self.run * evaluated + _TASK_CYCLES * self.tasks
+
+
+def core_cycles(view: LeafView, tile: Tile, machine: MachineModel, tasks: Floats) -> CoreCycles:
+    """The cycles of a statement that is divided into *tasks*."""
+    step, visit = step_cycles(view, tile, machine), _visit_cycles(view, tile, machine)
+    return CoreCycles(_share_run(view, tile), tile.steps, step, tile.visits, visit, tasks)
+
+
+def _share_run(view: LeafView, tile: Tile) -> Floats:
+    """Share of the evaluations that run, where a condition guards the sum."""
+    # If the condition differs within a tile, it is evaluated inside the arithmetic.
+    apart = np.zeros(view.rows, dtype=bool)
+    for loop, mask in view.changes_guard.items():
+        if loop in tile.inside:
+            apart |= tile.inside[loop] & mask
+    return np.where(apart, 1.0, view.leaf.held)
 
 
 def _slots(ops: OpCounts) -> float:
@@ -141,7 +178,7 @@ def _issue(view: LeafView, loads: Floats, tile: Tile, machine: MachineModel) -> 
     return instructions / machine.issue_per_cycle + _LOOP_CYCLES * iterations
 
 
-def visit_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+def _visit_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
     """Cycles to move a tile of results out of registers (and back in, if partial)."""
     [write] = [a for a in view.written.accesses if a.is_write][:1]
     contiguous, scattered = tile.along_vector(write)

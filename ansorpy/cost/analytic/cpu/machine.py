@@ -13,29 +13,11 @@ __all__ = ["MachineModel"]
 
 
 @dataclass(frozen=True)
-class Core:
-    """Rates that differ between processors; the defaults describe a current x86 core."""
-
-    clock_hz: float = 3.6e9
-    vector_ops_per_cycle: float = 2.0
-    stores_per_cycle: float = 1.0
-    l2_bandwidth: float = 64.0
-
-
-_CORES = {
-    "znver4": Core(vector_ops_per_cycle=1.0, stores_per_cycle=0.5, l2_bandwidth=32.0),
-    "znver5": Core(clock_hz=4.3e9),
-}
-"""Processors that differ from the defaults, by LLVM name.  Zen 4 runs a 512-bit operation in two
-halves (116 GFLOP/s per core measured); Zen 5 runs two at once (280)."""
-
-
-@dataclass(frozen=True)
 class MachineModel:
     """Rates and capacities, per core unless stated otherwise; bandwidths in bytes per cycle.
 
-    The defaults describe a current x86 core with two vector units; the values of a :class:`Target`
-    and its :class:`Core` replace them.
+    The defaults describe a current x86 core with two vector units; those of the processor and the
+    values of a :class:`Target` replace them.
     """
 
     cores: int = 2
@@ -85,13 +67,9 @@ class MachineModel:
     @staticmethod
     def of(target: Target) -> MachineModel:
         """The model of *target*, from its description and measured rates; defaults for the rest."""
-        core = _CORES.get(target.cpu, Core())
-        machine = MachineModel(
+        machine = replace(
+            _PROCESSORS.get(target.cpu, MachineModel()),
             cores=target.cores,
-            clock_hz=core.clock_hz,
-            vector_ops_per_cycle=core.vector_ops_per_cycle,
-            stores_per_cycle=core.stores_per_cycle,
-            l2_bandwidth=core.l2_bandwidth,
             vector_bits=target.vector_bits,
             vector_registers=target.vector_registers,
             line_bytes=float(target.cache_line_bytes),
@@ -116,3 +94,11 @@ class MachineModel:
             dram_bytes_per_s=rates.dram_bytes_per_s,
             fork_join_s=rates.fork_join_s,
         )
+
+
+_PROCESSORS = {
+    "znver4": MachineModel(vector_ops_per_cycle=1.0, stores_per_cycle=0.5, l2_bandwidth=32.0),
+    "znver5": MachineModel(clock_hz=4.3e9),
+}
+"""Processors that differ from the defaults, by LLVM name.  Zen 4 runs a 512-bit operation in two
+halves (116 GFLOP/s per core measured); Zen 5 runs two at once (280)."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from ansorpy.cost.analytic.cpu.bound import cpu_limits, handover_cpu_seconds
-from ansorpy.cost.analytic.cpu.core import core_cycles
+from ansorpy.cost.analytic.cpu.core import CoreCycles, StepCycles, core_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.memory import Footprints
-from ansorpy.cost.analytic.cpu.tile import Tile, tile_of
+from ansorpy.cost.analytic.cpu.tile import tile_of
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 
-__all__ = ["CpuModel", "LeafCost", "leaf_cost", "share_run", "thread_balance"]
+__all__ = ["TERMS", "CpuModel", "LeafCost", "leaf_cost"]
 
 _OVERLAP = 0.25
 """Share of the smaller terms that the largest does not hide."""
@@ -27,19 +27,41 @@ _KEPT_FILL, _LOST_FILL = 0.75, 1.25
 touching the second evicts them.  Measured with 14 MB of transformed weights, 28 MB touched and
 32 MB of cache: 1.7 times the time with cached weights, 0.65 times that with weights from memory."""
 
-_TASK_CYCLES = 40.0
-"""Cycles to start an iteration of a parallel loop, for the index arithmetic of collapsed loops."""
+_STEP = tuple(field.name for field in fields(StepCycles))
+
+TERMS = (*_STEP, "visits", "tasks", "l2", "l3", "dram", "forks")
+"""The parts of :attr:`LeafCost.terms`.  In a step: arithmetic, loads and stores, waiting for the
+last step's sums, issued instructions, spills.  Then: moving results out of registers, starting
+tasks, traffic from the caches and from memory, forks."""
 
 
 @dataclass(frozen=True)
 class LeafCost:
-    """Seconds of one statement by cause, per setting; in ``total_s``, the causes overlap."""
+    """Seconds of one statement by cause, per setting; in ``total_s``, the causes overlap.
 
+    ``core`` has what ``core_s`` consists of, as cycles, ``per_s`` of which pass in a second.
+    """
+
+    core: CoreCycles
+    per_s: Floats
     core_s: Floats
     l2_s: Floats
     l3_s: Floats
     dram_s: Floats
     fork_s: Floats
+
+    @property
+    def causes(self) -> tuple[Floats, ...]:
+        """The seconds on the core, for each level of memory, and for the forks."""
+        return self.core_s, self.l2_s, self.l3_s, self.dram_s, self.fork_s
+
+    @property
+    def terms(self) -> list[Floats]:
+        """The seconds that each of :data:`TERMS` would take alone; a task counts one cycle."""
+        core = self.core
+        cycles = [core.run * core.steps * getattr(core.step, name) for name in _STEP]
+        cycles += [core.run * core.visits * core.visit, core.tasks]
+        return [*(c / self.per_s for c in cycles), *self.causes[1:]]
 
     @property
     def total_s(self) -> Floats:
@@ -58,8 +80,8 @@ def leaf_cost(
     Between two calls, *reuse_distance_bytes* of other data are touched (:class:`.Task`).
     """
     tile = tile_of(view, machine)
-    speedup, tasks, forks = thread_balance(view, threads)
-    cycles = share_run(view, tile) * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
+    speedup, tasks, forks = _thread_balance(view, threads)
+    core = core_cycles(view, tile, machine, tasks)
     footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)
     into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
     # Data that exceed the third level come from memory every time; the rest mostly stay cached.
@@ -73,22 +95,14 @@ def leaf_cost(
             l3 = np.maximum(l3, held * (1.0 - missing))
     per_s = machine.clock_hz * speedup
     return LeafCost(
-        core_s=cycles / per_s,
+        core=core,
+        per_s=per_s,
+        core_s=core.total / per_s,
         l2_s=into_l1.moved / machine.l2_bandwidth / per_s,
         l3_s=l3 / np.minimum(machine.l3_bandwidth * per_s, machine.l3_bytes_per_s),
         dram_s=dram / np.minimum(machine.dram_core_bytes_per_s * speedup, machine.dram_bytes_per_s),
         fork_s=forks * machine.fork_join_s,
     )
-
-
-def share_run(view: LeafView, tile: Tile) -> Floats:
-    """Share of the evaluations that run, where a condition guards the sum."""
-    # If the condition differs within a tile, it is evaluated inside the arithmetic.
-    apart = np.zeros(view.rows, dtype=bool)
-    for loop, mask in view.changes_guard.items():
-        if loop in tile.inside:
-            apart |= tile.inside[loop] & mask
-    return np.where(apart, 1.0, view.leaf.held)
 
 
 def _missing(reach: Floats, machine: MachineModel) -> Floats:
@@ -101,7 +115,7 @@ def _missing(reach: Floats, machine: MachineModel) -> Floats:
     return lost
 
 
-def thread_balance(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
+def _thread_balance(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
     """(speed-up from dividing the work into equal tasks, tasks, forks of this statement)."""
     tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
     own = np.zeros(view.rows, dtype=bool)
@@ -142,8 +156,7 @@ class CpuModel:
         """Seconds of each statement on the core, for each level of memory, and for its forks."""
         found = []
         for view, cost in zip(views, self._costs(task, views), strict=True):
-            by_cause = (cost.core_s, cost.l2_s, cost.l3_s, cost.dram_s, cost.fork_s)
-            found.append(np.stack([view.spread(seconds) for seconds in by_cause], axis=1))
+            found.append(np.stack([view.spread(seconds) for seconds in cost.causes], axis=1))
         return np.stack(found, axis=1)
 
     def _costs(self, task: Task, views: Sequence[LeafView]) -> list[LeafCost]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -49,6 +48,10 @@ class Tile:
     """``[n]``: whether each lane has its own partial sum; these are combined when a visit ends."""
     spare: Floats
     """Registers that the accumulators leave free."""
+    vector: Mapping[int, Masks]
+    """By loop number, where the tile's loops are vectorised; ``row_loops``: where they are not."""
+    row_loops: Mapping[int, Masks]
+    extent: Sequence[Floats]
 
     @property
     def accumulators(self) -> Floats:
@@ -62,20 +65,16 @@ class Tile:
         """
         contiguous, gathered = self.along_vector(access)
         per_row = np.where(contiguous | gathered, self.vectors, 1.0)
-        rows, values = np.ones_like(self.rows), per_row
+        rows, values, reloads = np.ones_like(self.rows), per_row, ~self.unrolled
         for loop, mask in self.row_loops.items():  # innermost first
             moves = access.moves.get(loop)
-            again = self._reloads | (values > self.spare)
+            again = reloads | (values > self.spare)
             again = mask & (again if moves is None else moves | again)
             rows = np.where(again, rows * self.extent[loop], rows)
             if moves is not None:
                 values = np.where(mask & moves, values * self.extent[loop], values)
         simple = np.where(gathered, 0.0, rows * per_row)
         return simple, np.where(gathered, rows * self.length, 0.0)
-
-    @cached_property
-    def _reloads(self) -> Masks:
-        return ~self.unrolled
 
     def along_vector(self, access: AccessView) -> tuple[Masks, Masks]:
         """(contiguous, gathered) along the vector loops; if neither, one element is broadcast."""
@@ -89,10 +88,6 @@ class Tile:
             return nowhere, nowhere
         contiguous: Masks = stride == 1
         return contiguous, np.isfinite(stride) & ~contiguous
-
-    vector: Mapping[int, Masks]
-    row_loops: Mapping[int, Masks]
-    extent: Sequence[Floats]
 
 
 def tile_of(view: LeafView, machine: MachineModel) -> Tile:

@@ -28,7 +28,6 @@ class GpuMachine:
     """Each scheduler issues one instruction of one of its warps per cycle."""
     products_per_cycle: float = 128.0
     """Fused multiply-adds of single-precision floats."""
-    shared_bytes_per_cycle: float = 128.0
     l2_bytes_per_s: float = 1e13
     """An H200 reached 8.2 TB/s in a product bound by tensor cores, two thirds of its peak."""
     dram_bytes_per_s: float = 3.3e12

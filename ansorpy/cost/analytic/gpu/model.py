@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansorpy.cost.analytic.gpu.kernel import (
-    gpu_causes,
-    gpu_least_seconds,
-    gpu_limits,
-    gpu_seconds,
-)
+from ansorpy.cost.analytic.gpu.bound import gpu_least_seconds, gpu_limits
+from ansorpy.cost.analytic.gpu.kernel import gpu_causes, gpu_seconds
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG

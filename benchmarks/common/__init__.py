@@ -1,0 +1,1 @@
+"""Shared by the benchmarks: command lines, cells of tables, places in pages, machine limits."""

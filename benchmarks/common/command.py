@@ -1,0 +1,50 @@
+"""Common parts of the benchmarks' command lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ansorpy.errors import AnsorpyError
+
+__all__ = ["exit_code", "records", "say", "write_whole"]
+
+
+def say(line: str) -> None:
+    """Print progress to stderr, apart from the results."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def exit_code(work: Callable[[], int]) -> int:
+    """The result of *work*; if it raises one of our errors, report it and return its exit code."""
+    try:
+        return work()
+    except AnsorpyError as error:
+        say(error.message)
+        if error.hint:
+            say(f"hint: {error.hint}")
+        return error.exit_code
+
+
+def records(asked: Path | None, name: str, effort: str, stack: ExitStack) -> Path:
+    """The database *asked* for, by default ``build/NAME.db``; its folder exists.
+
+    With effort "none", the default is a new file without trials, which is gone when *stack* closes.
+    """
+    if asked is None and effort == "none":
+        folder = stack.enter_context(TemporaryDirectory(prefix=f"{name}-"))
+        return Path(folder, f"{name}.db")
+    path = asked or Path("build", f"{name}.db")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write *text* atomically: a run that is stopped leaves either the old or the new file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(text + "\n")
+    part.replace(file)

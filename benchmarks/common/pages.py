@@ -1,0 +1,49 @@
+"""The parts of documents that benchmarks write, between two marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from ansorpy.config import available_cores
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.tables import Table
+from ansorpy.target import machine_name
+from ansorpy.version import __version__
+from benchmarks.common.cells import markdown
+
+__all__ = ["into", "marks", "write_into"]
+
+
+def marks(name: str) -> tuple[str, str]:
+    """The marks around what the benchmark *name* writes."""
+    return f"<!-- {name} -->", f"<!-- end of {name} -->"
+
+
+def into(text: str, section: str, name: str) -> str:
+    """Replace the part of *text* between the two marks of *name* by *section*.
+
+    Raises:
+        UsageError: The marks are missing or out of order.
+    """
+    begin, end = marks(name)
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise UsageError("the document has no place for the tables", hint=f"add {begin} {end}")
+    return f"{before}{begin}\n{section}\n{end}{after}"
+
+
+def write_into(page: Path, name: str, tables: Sequence[Table]) -> None:
+    """Replace what the benchmark *name* wrote into *page* by *tables*, of today and this machine.
+
+    Raises:
+        UsageError: The page has no place for them.
+    """
+    where = f"Measured on {date.today()}, {available_cores()} cores of {machine_name()}"
+    parts = [f"{where}; ansorpy {__version__}."]
+    for table in tables:
+        parts += [f"{table.title}:"] if table.title else []
+        parts.append(markdown(table.heading, table.rows))
+    page.write_text(into(page.read_text(), "\n\n".join(parts), name))

@@ -1,1 +1,0 @@
-"""Benchmarks of the proofs of memory safety, on whole suites and on mutants."""

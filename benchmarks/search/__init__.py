@@ -1,1 +1,0 @@
-"""Recorded search spaces: complete grids of measured programs."""

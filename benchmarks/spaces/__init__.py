@@ -1,0 +1,1 @@
+"""Recorded search spaces, complete grids of measured programs: listed, recorded, ranked."""

@@ -1,0 +1,1 @@
+"""The proofs of memory safety, on whole suites and on mutants."""
