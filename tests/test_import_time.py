@@ -1,6 +1,7 @@
 """`import ansorpy` is cheap: no heavy package is loaded by it, nor by naming its lazy exports.
 
-Those who run libraries need neither the compiler nor what it is made of.
+Those who run libraries need neither the compiler nor what it is made of; nor does the command line
+before it knows its verb.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ HEAVY = [
     "rich",
     "networkx",
     "sqlite3",
+    "ansorpy.frontend",
+    "ansorpy.schedule",
 ]
 
 TENSORS = "ap.compute((4,), lambda i: ap.placeholder((4,), name='A')[i] * 2.0, name='B')"
@@ -30,8 +33,12 @@ TENSORS = "ap.compute((4,), lambda i: ap.placeholder((4,), name='A')[i] * 2.0, n
 
 @pytest.mark.parametrize(
     ("statement", "loaded"),
-    [("pass", []), (TENSORS, []), ("ap.Target", []), ("dir(ap)", []), ("ap.load", ["pydantic"])],
-)
+    [
+        ("pass", []), (TENSORS, []), ("ap.Target", []), ("dir(ap)", []), ("ap.load", ["pydantic"]),
+        ("import ansorpy.cli.main", ["typer"]), ("import ansorpy.api.plugins", []),
+        ("import ansorpy.api.evaluate.libraries", ["pydantic"]),
+    ],
+)  # fmt: skip
 def test_import_loads_nothing_heavy(statement: str, loaded: list[str]) -> None:
     code = (
         "import json, sys; import ansorpy as ap\n"

@@ -1,12 +1,9 @@
-"""The replaceable parts of a search: registries, the choice of parts, and plugin scripts."""
+"""The replaceable parts of a search: registries, and the choice of parts."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -17,17 +14,17 @@ from ansorpy.cost.pretrained import pretrained_for
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.cost.static_linear import StaticLinear
-from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.errors import UsageError
 from ansorpy.measure.run.policies import POLICIES
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import completed
-from ansorpy.registry import Registry, described_error
+from ansorpy.registry import Registry
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.tune import TuneOptions
 
-__all__ = ["PARTS", "Parts", "load_plugins"]
+__all__ = ["PARTS", "Parts"]
 
 PARTS: Mapping[str, Registry[Any]] = {
     **{name: part.registry for name, part in TUNING_PARTS.items()},
@@ -101,53 +98,3 @@ def _read(path: Path) -> Callable[[], CostModel]:
         return MODELS.shared(read_network(path))
     linear = StaticLinear.read(path)
     return SavedModel.read(path) if linear is None else MODELS.shared(linear)
-
-
-def load_plugins(paths: Iterable[str | Path]) -> None:
-    """Run scripts, or import modules, that register their own parts or operators.
-
-    Parts are registered in :data:`PARTS`, operators by :func:`ansorpy.register_op`.
-
-    Raises:
-        UsageError: There is no such file or module, or one fails.
-    """
-    for path in map(Path, paths):
-        is_module = path.suffix != ".py" and all(map(str.isidentifier, str(path).split(".")))
-        (_import_plugin if is_module else _load_plugin)(path)
-
-
-def _import_plugin(path: Path) -> None:
-    """Import the module with the dotted name *path*."""
-    name = str(path)
-    try:
-        import_module(name)
-    except AnsorpyError:
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise UsageError(f"the plugin {name} failed: {error}") from error
-        raise _no_plugin(path) from None
-    except Exception as error:
-        raise UsageError(f"the plugin {name} failed: {described_error(error, name)}") from error
-
-
-def _no_plugin(path: Path) -> UsageError:
-    return UsageError(
-        f"there is no plugin {path}", hint="name a Python file or a module: --plugin mine.py"
-    )
-
-
-def _load_plugin(path: Path) -> None:
-    spec = spec_from_file_location(f"ansorpy_plugin_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise _no_plugin(path)
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up their module there
-    try:
-        spec.loader.exec_module(module)
-    except AnsorpyError:
-        raise
-    except Exception as error:
-        raise UsageError(
-            f"the plugin {path} failed: {described_error(error, path.absolute())}"
-        ) from error

@@ -24,7 +24,8 @@ from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, predictions
 from ansorpy.cost.saved import SavedModel
-from ansorpy.cost.splits import Split, split
+from ansorpy.cost.split_kinds import Split
+from ansorpy.cost.splits import split
 from ansorpy.cost.static_linear import StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.ranking import Evaluated

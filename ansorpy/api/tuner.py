@@ -235,9 +235,7 @@ class Tuner:
         """Yield *tasks* with their predicted programs as these are ready; results are kept."""
         known = self._predicted
         done = known if making is Making.NOTHING else self._made
-        for task in tasks:
-            if task.key in done:
-                yield task, known[task.key]
+        yield from ((task, known[task.key]) for task in tasks if task.key in done)
         fresh = [task for task in tasks if task.key not in done]
         everyone = predicted_of_all(
             [self._on_machine(task) for task in fresh],
@@ -277,6 +275,7 @@ class Tuner:
 
     def _known_programs(self, task: Task) -> Iterator[Best]:
         """Yield the best program of *task*, the others that were timed, and those only checked."""
+        self.database.definitions.keep(task.dag)
         best = self.best(task)
         if best is not None:
             yield best

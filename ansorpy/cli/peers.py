@@ -12,7 +12,7 @@ from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Policy, compare
-from ansorpy.evaluation.inputs import input_specs, read_model
+from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from ansorpy.size_ranges import SizeRange
 
 __all__ = ["peers_timed"]

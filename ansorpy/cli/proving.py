@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
-from ansorpy.api.evaluate.models import finished_from, is_library
+from ansorpy.api.evaluate.models import finished_from
 from ansorpy.cli.kernels import library_kernels
 from ansorpy.cli.status_line import busy
 from ansorpy.evaluation.kernels import part_name

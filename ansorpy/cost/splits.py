@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from enum import StrEnum
 
 import numpy as np
 
+from ansorpy.cost.split_kinds import Split
 from ansorpy.errors import UsageError
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset
 
-__all__ = ["Split", "split"]
-
-
-class Split(StrEnum):
-    """What the programs held out have in common; each is harder than the one before it."""
-
-    WITHIN_TASK = "within_task"
-    """Random programs of every task: the model has learned from others of the same task."""
-    BY_TASK = "by_task"
-    """All programs of random definitions, under all conditions."""
-    BY_TARGET = "by_target"
-    """All programs of one target and number of threads, the one with the fewest programs."""
+__all__ = ["split"]
 
 
 def split(

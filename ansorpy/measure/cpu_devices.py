@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from importlib import import_module
 
 from ansorpy.codegen.c.loader import load
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.fleet.ray_cluster import connect
-from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.run.device import OpenTask
 from ansorpy.measure.run.host import HostTask
 from ansorpy.measure.run.interfaces import Machines
@@ -16,6 +15,9 @@ from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 
 __all__ = ["CompiledC", "HostCores"]
+
+_FLEET = "ansorpy.measure.fleet"
+"""The modules that measure on other machines, which are imported only for these."""
 
 
 class HostCores:
@@ -32,7 +34,11 @@ class HostCores:
     def open_cluster(
         self, address: str, options: MeasureOptions
     ) -> AbstractContextManager[Machines]:
-        return FleetRunner(connect(address, options), options)
+        fleet = import_module(f"{_FLEET}.ray_cluster").connect(address, options)
+        runner: AbstractContextManager[Machines] = import_module(f"{_FLEET}.runner").FleetRunner(
+            fleet, options
+        )
+        return runner
 
 
 class CompiledC:

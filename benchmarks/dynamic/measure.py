@@ -16,7 +16,7 @@ from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from ansorpy.evaluation.bench.turns import compare, compare_sizes
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.engines.protocol import Shapes, open_peer_at
-from ansorpy.evaluation.inputs import read_model
+from ansorpy.evaluation.onnx_inputs import read_model
 from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.run.undisturbed import Undisturbed

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from ansorpy.evaluation.engines.protocol import Shapes
-from ansorpy.evaluation.inputs import input_specs, read_model
+from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from benchmarks.zoo.bert import BertSize, bert
 from benchmarks.zoo.decoder import DecoderSize, decoder
 from benchmarks.zoo.files import saved_once

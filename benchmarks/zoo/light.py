@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 
-from ansorpy.evaluation.inputs import read_model
+from ansorpy.evaluation.onnx_inputs import read_model
 from ansorpy.evaluation.randomize import random_weights
 
 __all__ = ["NAMES", "light_model"]

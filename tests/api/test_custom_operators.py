@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import ansorpy as ap
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.engine import Ours
-from ansorpy.api.parts import load_plugins
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.custom import CUSTOM

@@ -12,7 +12,7 @@ from ansorpy.api import dataset as recording
 from ansorpy.api.dataset import RecordProgress, random_tasks, record_dataset
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import evaluate_models, fit_weights, train_model
-from ansorpy.cost.splits import Split
+from ansorpy.cost.split_kinds import Split
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.program_dataset import read_dataset, write_dataset

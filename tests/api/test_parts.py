@@ -11,7 +11,8 @@ import pytest
 import ansorpy as ap
 from ansorpy.api import parts as api_parts
 from ansorpy.api.arguments import PartArguments
-from ansorpy.api.parts import PARTS, Parts, load_plugins
+from ansorpy.api.parts import PARTS, Parts
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.saved import SavedModel

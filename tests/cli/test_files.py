@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ansorpy.api.evaluate.databases import open_database
-from ansorpy.api.evaluate.models import is_library, onnx_beside
+from ansorpy.api.evaluate.libraries import is_library
+from ansorpy.api.evaluate.models import onnx_beside
 from ansorpy.cli.files import (
     Array,
     emitted_path,

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 import ansorpy as ap
-from ansorpy.api.evaluate import bench, models, sizes
+from ansorpy.api.evaluate import bench, libraries, models, sizes
 from ansorpy.api.evaluate.sizes import points_of
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
@@ -63,7 +63,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
         median_ms=None,
     )  # fmt: skip
-    for home in (models, sizes, bench):
+    for home in (libraries, models, sizes, bench):
         monkeypatch.setattr(home, "read_library", lambda path: (described, None))
     return str(path)
 

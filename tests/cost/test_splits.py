@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ansorpy.cost.splits import Split, split
+from ansorpy.cost.split_kinds import Split
+from ansorpy.cost.splits import split
 from ansorpy.errors import UsageError
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import ProgramDataset

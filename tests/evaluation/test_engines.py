@@ -13,7 +13,8 @@ from onnx import TensorProto, helper
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.evaluation.engines.names import ENGINES
 from ansorpy.evaluation.engines.protocol import open_engine, open_peer
-from ansorpy.evaluation.inputs import input_specs, random_feeds, read_model
+from ansorpy.evaluation.inputs import random_feeds
+from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from tests.frontend.models import graph_model, node
 
 

@@ -10,7 +10,7 @@ import onnx.backend
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ansorpy.evaluation.inputs import read_model
+from ansorpy.evaluation.onnx_inputs import read_model
 from ansorpy.evaluation.randomize import Role, random_weights, weight_roles
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

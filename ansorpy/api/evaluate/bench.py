@@ -11,11 +11,12 @@ from typing import Unpack
 
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.engine import sendable
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
-from ansorpy.api.evaluate.models import is_library, onnx_beside, with_known_inputs
+from ansorpy.api.evaluate.models import onnx_beside, with_known_inputs
 from ansorpy.api.evaluate.profiling import profiles_of, trace_of
 from ansorpy.api.evaluate.sizes import timed_sizes
-from ansorpy.api.parts import load_plugins
+from ansorpy.api.plugins import load_plugins
 from ansorpy.config import default_threads
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named

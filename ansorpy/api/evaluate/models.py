@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +12,12 @@ from typing import cast
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.assemble import model_of
 from ansorpy.api.display.shown import shown
+from ansorpy.api.evaluate.libraries import is_library, library_shapes, stated_sizes
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.networks import Finished, Networks, NetworkSpec, tune_networks
 from ansorpy.errors import UsageError
-from ansorpy.evaluation.inputs import dimension_sizes, port_shapes, read_model
 from ansorpy.evaluation.onnx_edit import save
+from ansorpy.evaluation.onnx_inputs import dimension_sizes, read_model
 from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.shared_library import read_library
@@ -24,18 +25,9 @@ from ansorpy.runtime.model import Model, load
 from ansorpy.size_ranges import AnySize
 
 __all__ = [
-    "finished_from", "from_records", "given_shapes", "is_library", "onnx_beside", "open_model",
+    "finished_from", "from_records", "given_shapes", "onnx_beside", "open_model",
     "with_known_inputs", "with_own_sizes",
 ]  # fmt: skip
-
-
-def is_library(path: Path) -> bool:
-    """Whether *path* is a compiled library, by its first bytes; False for an unreadable file."""
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"\x7fELF"
-    except OSError:
-        return False
 
 
 def onnx_beside(path: Path, model: Path | None) -> Path:
@@ -93,8 +85,7 @@ def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
         UsageError: A dimension of the library has no size.
     """
     if is_library(lookup.model):
-        metadata, *_ = read_library(lookup.model)
-        return {**port_shapes(metadata.input_ports, lookup.arguments.get("dims") or {})}
+        return {**library_shapes(lookup.model, lookup.arguments)}
     return {name: tuple(s) for name, s in (lookup.arguments.get("shapes") or {}).items()}
 
 
@@ -107,52 +98,14 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
     Raises:
         UsageError: The user gave other sizes than the library has, or a name that is unknown.
     """
-    given = lookup.arguments
-    if is_library(lookup.model) and given.get("alias"):
-        raise UsageError(
-            f"which tensors share memory is fixed in the library {lookup.model}",
-            hint="leave out --alias, or compile another library with it",
-        )
-    if is_library(lookup.model) and given.get("constants"):
-        raise UsageError(
-            f"which inputs are constant is fixed in the library {lookup.model}",
-            hint="leave out --const, or compile another library with it",
-        )
-    if is_library(lookup.model) and given.get("bounds"):
-        raise UsageError(
-            f"the sizes for which there is room are fixed in the library {lookup.model}",
-            hint="leave out --bound, or compile another library with it",
-        )
-    sizes, shapes = given.get("dims") or {}, given.get("shapes") or {}
-    if not is_library(lookup.model) or not (sizes or shapes):
+    if not is_library(lookup.model):
         return lookup
-    own, open_dims = given_shapes(lookup), read_library(lookup.model)[0].named_dims
-    wrong = [
-        f"--shape {_shown(name, shape)}"
-        for name, shape in shapes.items() if own.get(name) != tuple(shape)
-    ]  # fmt: skip
-    stated = {name: size for name, size in sizes.items() if name in open_dims}
-    named = {} if original is None else _dimensions(original, own)
-    named |= {name: {size} for name, size in stated.items()}
-    wrong += [f"--dim {name}={size}" for name, size in sizes.items() if named.get(name) != {size}]
-    if wrong:
-        takes = ", ".join(_shown(name, shape) for name, shape in own.items())
-        raise UsageError(
-            f"{lookup.model} is a library for inputs {takes}: {wrong[0]} cannot change that",
-            hint=f"leave it out, or compile another library with {wrong[0]}",
-        )
+    given, named = lookup.arguments, dict[str, set[AnySize]]()
+    if original is not None and (given.get("dims") or given.get("shapes")):
+        named = dimension_sizes(read_model(original), given_shapes(lookup))
     kept = {name: v for name, v in given.items() if name not in ("dims", "shapes")}
-    kept |= {"dims": stated} if stated else {}
+    kept["dims"] = stated_sizes(lookup.model, given, named)
     return Lookup(lookup.model, **cast(LookupArguments, kept))
-
-
-def _shown(name: str, shape: Sequence[AnySize]) -> str:
-    return f"{name}={'x'.join(map(str, shape))}"
-
-
-def _dimensions(original: Path, shapes: Mapping[str, Sequence[AnySize]]) -> dict[str, set[AnySize]]:
-
-    return dimension_sizes(read_model(original), shapes)
 
 
 def open_model(lookup: Lookup, instead: Path | None = None) -> Model:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ansorpy.api.evaluate.engine import random_inputs
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
-from ansorpy.api.evaluate.models import from_records, is_library
+from ansorpy.api.evaluate.models import from_records
 from ansorpy.cost.bound import limits_of
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.profile import CallTime

@@ -9,8 +9,9 @@ from typing import Any, Unpack
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.assemble import plan_of
 from ansorpy.api.evaluate.databases import open_database
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
-from ansorpy.api.evaluate.models import finished_from, is_library
+from ansorpy.api.evaluate.models import finished_from
 from ansorpy.api.request import Request
 from ansorpy.config import default_database
 from ansorpy.errors import UsageError

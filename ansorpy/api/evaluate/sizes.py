@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
-from ansorpy.api.evaluate.models import is_library, with_own_sizes
-from ansorpy.evaluation.inputs import input_specs, port_shapes, read_model
+from ansorpy.api.evaluate.models import with_own_sizes
+from ansorpy.evaluation.inputs import port_shapes
+from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
 

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import (
     given_shapes,
-    is_library,
     onnx_beside,
     open_model,
     with_known_inputs,
@@ -22,8 +22,9 @@ from ansorpy.config import default_threads
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.engines.protocol import open_engine
-from ansorpy.evaluation.inputs import input_specs, port_shapes, random_feeds, read_model
+from ansorpy.evaluation.inputs import port_shapes, random_feeds
 from ansorpy.evaluation.onnx_edit import save, softmax_inputs_as_outputs
+from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from ansorpy.evaluation.randomize import random_weights as with_random_weights
 from ansorpy.evaluation.verify import DEFAULT_TOLERANCE, Verification, compare_outputs
 from ansorpy.options import with_arguments

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -22,6 +23,11 @@ from ansorpy.cli.options import (
     Verbose,
 )
 from ansorpy.options import those
+
+if TYPE_CHECKING:
+    from ansorpy.api.events import PeerTimed
+    from ansorpy.api.request import Request
+    from ansorpy.runtime.execution_plan import ExecutionPlan
 
 __all__ = ["compile"]
 
@@ -49,15 +55,12 @@ def compile(
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
     from ansorpy.api.emitted import emitted_target
-    from ansorpy.api.evaluate.report import demand_report, write_report
     from ansorpy.api.networks import NetworkSpec, open_networks
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import emitted_path
-    from ansorpy.cli.peers import peers_timed
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network, requests_of
-    from ansorpy.evaluation.page.facts import Shown
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
@@ -70,14 +73,40 @@ def compile(
     for request in requests:
         check_exportable(library, emitted_target(library, request.target, request.threads), pack)
     if report is not None:
-        demand_report(report, requests[0])
+        _demand_report(report, requests[0])
     talk = Talk(quiet, verbose, as_json)
-    peers = peers_timed(model, arguments, against or ())
+    peers = _peers(model, arguments, against) if against else []
     with accounted(requests[0], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
         written = write_library(runs, library, pack, talk, peers)
     written.tell(talk, model)
     if report is not None:
-        tasks, shown = runs[0][0].tasks, Shown(written.versions[0].plan)
-        page = write_report(report, requests[0].db, tasks=tasks, shown=shown)
-        print(json.dumps({"event": "report", "page": str(page)}) if as_json else f"wrote {page}")
+        _write_report(report, requests[0].db, runs[0][0].tasks, written.versions[0].plan)
+        said = {"event": "report", "page": str(report)}
+        print(json.dumps(said) if as_json else f"wrote {report}")
+
+
+def _demand_report(page: Path, request: Request) -> None:
+    """Check that *page* can be written."""
+    from ansorpy.api.evaluate.report import demand_report
+
+    demand_report(page, request)
+
+
+def _write_report(
+    page: Path, database: Path, tasks: Collection[str], plan: ExecutionPlan
+) -> None:  # fmt: skip
+    """Write *page* about the last search of *database*, which found the programs of *plan*."""
+    from ansorpy.api.evaluate.report import write_report
+    from ansorpy.evaluation.page.facts import Shown
+
+    write_report(page, database, tasks=tasks, shown=Shown(plan))
+
+
+def _peers(
+    model: Path, arguments: CompileArguments, against: Sequence[str]
+) -> list[PeerTimed]:  # fmt: skip
+    """The time of *model* in the engines *against*."""
+    from ansorpy.cli.peers import peers_timed
+
+    return peers_timed(model, arguments, against)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
-from ansorpy.cost.splits import Split
+from ansorpy.cost.split_kinds import Split
 
 if TYPE_CHECKING:
     from ansorpy.api.train_model import Source
@@ -118,7 +118,7 @@ def _train(
     files: list[Path], output: Path | None, name: str, target: str, plugin: list[Path] | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.train_model import opened
     from ansorpy.cost.models import MODELS
     from ansorpy.errors import UsageError
@@ -191,7 +191,7 @@ def _evaluate(
     files: list[Path], models: list[str], split: Split, plugin: list[Path] | None, seed: int,
     quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.train_model import evaluate_models, read_datasets
     from ansorpy.errors import UsageError
     from ansorpy.evaluation.ranking import models_table

@@ -113,7 +113,7 @@ def _runs(database: Database, as_json: bool) -> None:
 
 
 def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool) -> None:
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.replay import replay
     from ansorpy.evaluation.replays import changed_versions, rerun_table
     from ansorpy.evaluation.tables import show

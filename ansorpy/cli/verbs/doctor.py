@@ -37,7 +37,7 @@ def doctor(
         return
     if parts:
         # These imports need everything that is examined below.
-        from ansorpy.api.parts import load_plugins
+        from ansorpy.api.plugins import load_plugins
         from ansorpy.cli.parts import parts_table
 
         load_plugins(plugin or ())

@@ -41,7 +41,7 @@ def explain(
     Each definition is shown with a lower bound on its time: once a program is clearly faster than
     that, the search ignores the definition's sketches.
     """
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.project import open_project
     from ansorpy.api.request import Request
     from ansorpy.cli.status_line import busy

@@ -33,7 +33,7 @@ def export(
     from ansorpy.api.emitted import emitted_target
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import emitted_path
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import write_library

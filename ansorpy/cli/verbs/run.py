@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins
+
+if TYPE_CHECKING:
+    from ansorpy.runtime.model import Model
 
 __all__ = ["run"]
 
@@ -29,21 +32,23 @@ def run(
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Run a compiled network once; inputs that are not given are random with seed 0."""
-    from ansorpy.api.evaluate.lookup import Lookup
-    from ansorpy.api.evaluate.models import open_model, with_own_sizes
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.evaluate.libraries import is_library, stated_sizes
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import feeds, save_arrays
     from ansorpy.evaluation.outputs import outputs_json, outputs_table
     from ansorpy.evaluation.tables import show
+    from ansorpy.runtime.model import load
     from ansorpy.writable import demand_writable
 
     load_plugins(plugin or ())
     if save is not None:
         demand_writable(save)
-    lookup = with_own_sizes(Lookup(model, **arguments))
-    opened = open_model(lookup)
+    if is_library(model):
+        sizes, opened = stated_sizes(model, arguments), load(model)
+    else:
+        sizes, opened = arguments.get("dims") or {}, _compiled(model, arguments)
     threads = arguments.get("threads")
-    fed = feeds(opened.get_inputs(), inputs or (), lookup.arguments.get("dims"))
+    fed = feeds(opened.get_inputs(), inputs or (), sizes)
     names = [output.name for output in opened.get_outputs()]
     fed = opened.with_room(fed)
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))
@@ -53,3 +58,11 @@ def run(
         print(json.dumps(outputs_json(results), indent=2))
     else:
         show(outputs_table(results))
+
+
+def _compiled(network: Path, arguments: HostLookupArguments) -> Model:
+    """The model of an ONNX file, for which the compiler is loaded."""
+    from ansorpy.api.evaluate.lookup import Lookup
+    from ansorpy.api.evaluate.models import open_model
+
+    return open_model(Lookup(network, **arguments))

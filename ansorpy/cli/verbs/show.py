@@ -59,9 +59,9 @@ def show(
 
     Of a library, print the kernels: each schedule below the sizes that it serves.
     """
+    from ansorpy.api.evaluate.libraries import is_library
     from ansorpy.api.evaluate.lookup import Lookup
-    from ansorpy.api.evaluate.models import is_library
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.program_text import require_form
     from ansorpy.cli.status_line import busy
 

@@ -52,7 +52,7 @@ def tune(
     from ansorpy.api.display.text import comparisons, latency
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.request import Request
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, followed

@@ -51,7 +51,7 @@ def verify(
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.evaluate.models import with_own_sizes
     from ansorpy.api.evaluate.verify import verify as verified
-    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.status_line import StatusLine
     from ansorpy.evaluation.tables import show
 

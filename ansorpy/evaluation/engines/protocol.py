@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.evaluation.engines.names import ENGINES
-from ansorpy.evaluation.inputs import input_specs, random_feeds, read_model
+from ansorpy.evaluation.inputs import random_feeds
+from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 
 __all__ = [
     "Array", "AtSizes", "Bounds", "Engine", "EngineFactory", "FedEngine", "Shapes", "SizedEngine",

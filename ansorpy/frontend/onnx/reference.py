@@ -1,22 +1,25 @@
-"""Nodes on constants, computed by onnx's reference implementation, and what that lacks."""
+"""Nodes on constants, computed by onnx's reference implementation, and what that lacks.
+
+Few networks need it, so its 200 modules are loaded with the first such node.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
-from onnx.reference.ops.op_hardmax import Hardmax
-from onnx.reference.ops.op_log_softmax import LogSoftmax
-from onnx.reference.ops.op_softmax import Softmax
 
 from ansorpy.frontend.onnx.context import Unsupported
 from ansorpy.frontend.onnx.reader import opset_of
 from ansorpy.graph.ir import Array
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.op_run import OpRun
 
 __all__ = ["evaluated", "operators_of"]
 
@@ -36,12 +39,18 @@ def _flattening(operator: Any) -> type[OpRun]:
     return type(operator.__name__, (operator,), {"op_domain": "", "_run": run})
 
 
-_BEFORE_13 = [_flattening(operator) for operator in (Softmax, LogSoftmax, Hardmax)]
+@cache
+def _before_13() -> list[type[OpRun]]:
+    from onnx.reference.ops.op_hardmax import Hardmax
+    from onnx.reference.ops.op_log_softmax import LogSoftmax
+    from onnx.reference.ops.op_softmax import Softmax
+
+    return [_flattening(operator) for operator in (Softmax, LogSoftmax, Hardmax)]
 
 
 def operators_of(opset: int) -> list[type[OpRun]]:
     """The operators that onnx's evaluator lacks in the form they have in *opset*."""
-    return _BEFORE_13 if opset < 13 else []
+    return _before_13() if opset < 13 else []
 
 
 def evaluated(node: NodeProto, feeds: Mapping[str, Array], model: ModelProto) -> list[Array]:
@@ -62,6 +71,8 @@ def evaluated(node: NodeProto, feeds: Mapping[str, Array], model: ModelProto) ->
 def _evaluator(
     node: NodeProto, feeds: Mapping[str, Array], model: ModelProto
 ) -> ReferenceEvaluator:
+    from onnx.reference import ReferenceEvaluator
+
     inputs = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for n, a in feeds.items()

@@ -66,6 +66,10 @@ class DefinitionStore:
             self._known[dag] = identifier, row["dag"]
         return dag
 
+    def keep(self, dag: ComputeDAG) -> None:
+        """Have :meth:`get` return *dag* for its identifier, which need not be read or analysed."""
+        self._read[self.identify(dag)] = dag
+
     def add_variants(self, task_key: str, definitions: Mapping[str, ComputeDAG]) -> None:
         """Record the names of *definitions*, equivalent definitions of a recorded task."""
         with transaction(self._connection, self._path):

@@ -65,13 +65,14 @@ class _Work(NamedTuple):
 def main(argv: list[str]) -> int:
     """Serve until the driver closes its end and the last worker ended; returns the exit status."""
     requests, driver = int(argv[0]), int(argv[1])
+    gc.disable()  # what is imported stays
     for module in _PRELOADED:
         # The worker that needs it will say why it cannot be imported.
         with suppress(Exception):
             importlib.import_module(module)
-    gc.collect()
     gc.freeze()
     work = _Server(socket.socket(fileno=requests), driver).serve()
+    gc.enable()
     return 0 if work is None else worker.main(*work)
 
 

@@ -10,7 +10,8 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
-from ansorpy.evaluation.inputs import input_specs, random_feeds
+from ansorpy.evaluation.inputs import random_feeds
+from ansorpy.evaluation.onnx_inputs import input_specs
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from benchmarks.dynamic.suite import FULL, TINY

@@ -41,6 +41,22 @@ def test_a_definition_is_parsed_once_for_all_its_trials(
     assert len(parsed) == 2
 
 
+def test_a_definition_at_hand_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    dag = matmul()
+    with Database(tmp_path / "t.db") as database:
+        made = database.start(task_of(dag), tiled(dag, 2))
+        database.complete(made, MeasureResult(TrialKind.OK, (1.0,)))
+    monkeypatch.setattr(definitions, "dag_from_dict", lambda _: pytest.fail("it was read"))
+    equal = matmul()
+    with Database(tmp_path / "t.db") as database:
+        database.definitions.keep(equal)
+        [record] = database.records(task_of(equal).key)
+        state = database.state(record)
+    assert state is not None and state.definition is equal
+
+
 def test_a_definition_asked_for_by_many_is_not_kept_alive(tmp_path: Path) -> None:
     with Database(tmp_path / "t.db") as database:
         dags = [matmul(n=n) for n in range(3, 9)]

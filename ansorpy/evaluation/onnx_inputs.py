@@ -1,0 +1,78 @@
+"""ONNX models and their inputs, as those see them who compare engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import helper
+
+from ansorpy.errors import ForeignFile
+from ansorpy.evaluation.inputs import InputSpec
+from ansorpy.frontend.onnx import runnable_shapes
+from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
+from ansorpy.size_bounds import AnyBound, known_bounds
+from ansorpy.size_ranges import AnySize
+
+__all__ = ["dimension_sizes", "input_specs", "read_model"]
+
+
+def read_model(path: str | Path) -> onnx.ModelProto:
+    """Load the ONNX model in the file *path*, including external data.
+
+    Raises:
+        ForeignFile: The file does not exist, cannot be read, or is not an ONNX model.
+    """
+    try:
+        model = onnx.load(str(path))
+    except OSError as error:
+        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+    except (DecodeError, onnx.checker.ValidationError) as error:
+        raise ForeignFile(f"{path} is not an ONNX model: {error}") from None
+    if not model.HasField("graph") or not model.graph.node:
+        raise ForeignFile(f"{path} is not an ONNX model: it has no graph")
+    return model
+
+
+def input_specs(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
+) -> list[InputSpec]:
+    """The inputs a caller provides (not the initializers), with *shapes* and *dims* filled in.
+
+    Where a dimension has a range, given or by default, it gets a usual size of that range.
+
+    Raises:
+        UsageError: A name is unknown, or a size is wrong or contradicts the model.
+        UnsupportedModel: A range is needed, and the model cannot be imported.
+    """
+    found = input_shapes(model, shapes, dims)
+    if found.assumed:  # operators may need dimensions to be equal
+        found = runnable_shapes(model, shapes, dims, bounds)
+    usual = found.usual
+    held = known_bounds(bounds)
+    return [
+        InputSpec(i.name, usual[i.name], _dtype(i), held.get(i.name)) for i in network_inputs(model)
+    ]
+
+
+def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+
+
+def dimension_sizes(
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[AnySize]]
+) -> dict[str, set[AnySize]]:
+    """The sizes that the inputs' *shapes* give to each dimension that the model names."""
+    found: dict[str, set[AnySize]] = {}
+    for value in model.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        for dim, size in zip(dims, shapes.get(value.name, ()), strict=False):
+            if dim.dim_param:
+                found.setdefault(dim.dim_param, set()).add(size)
+    return found
