@@ -61,6 +61,9 @@ class NetworkSpec:
         baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
         shapes: As in :func:`ansorpy.compile`, like ``dims`` to ``memory``.
         name: Its name in messages; default: the file's name without ``.onnx``.
+
+    Raises:
+        UsageError: *model* is neither.
     """
 
     model: str | Path | onnx.ModelProto
@@ -74,6 +77,13 @@ class NetworkSpec:
     bounds: Mapping[str, AnyBound] | None = None
     memory: int | str | None = None
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str | Path | onnx.ModelProto):
+            raise UsageError(
+                f"{self.model!r} is not a network",
+                hint="give an ONNX model, as a path or loaded; compile also takes a torch module",
+            )
 
 
 @dataclass(frozen=True)
@@ -281,7 +291,7 @@ def compile(
         KeyboardInterrupt: The user stopped the search.
     """
     network = those(NetworkArguments, arguments)
-    if not isinstance(model, str | Path | onnx.ModelProto):
+    if _is_of_torch(model):
         found = import_module(_TORCH).network_of(model, example_inputs, dynamic_shapes)
         network["constants"] = {**found.constants, **(network.get("constants") or {})}
         network["dims"] = {**found.dims, **(network.get("dims") or {})}
@@ -291,6 +301,11 @@ def compile(
     spec = NetworkSpec(model, latency_bound=latency_bound, **network)
     [compiled] = compile_many([spec], progress=progress, **those(SearchArguments, arguments))
     return compiled
+
+
+def _is_of_torch(model: AnyModel) -> bool:
+    """Whether *model* is an object of torch, which need not be imported to know."""
+    return any(kind.__module__.partition(".")[0] == "torch" for kind in type(model).__mro__)
 
 
 @with_arguments

@@ -26,13 +26,14 @@ from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.build.listed import listed
+from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.options import with_arguments
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for, template
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
-from ansorpy.schedule.lowering.program import Lowered
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -69,7 +70,8 @@ def tune(
         The fastest program that matched the reference; ``median_ms`` is the median of its times.
 
     Raises:
-        UsageError: *tensors* do not define a computation, or an argument is wrong.
+        UsageError: *tensors* do not define a computation, or it reads outside of them; or an
+            argument is wrong.
         MissingDependency: No machine of *workers* can time the task, or Ray is missing.
         NoValidProgram: No trial succeeded; the message counts the failures and shows one of each
             kind.  Or a kernel for all sizes differs from the reference.
@@ -81,7 +83,9 @@ def tune(
         request = Request.of(network=False, listener=listener, **arguments)
         if rules is not None:
             request = replace(request, preset=_preset(request.target, rules))
-        return _tuned(_definition(tensors), request)
+        definition = _definition(tensors)
+        _demand_inside(definition)
+        return _tuned(definition, request)
 
 
 def _tuned(definition: ComputeDAG, request: Request) -> Kernel:
@@ -120,13 +124,14 @@ def build(
         threads: Default number of threads of a call; default: the cores this process may use.
 
     Raises:
-        UsageError: The tensors do not define a computation, or the schedules are not those of one
-            definition for consecutive sizes.
+        UsageError: The tensors do not define a computation, or it reads outside of them; or the
+            schedules are not those of one definition for consecutive sizes.
         ScheduleError: A decision is still open, or the schedule is not legal.
         CodegenError: The schedule uses something that the target lacks.
     """
     states = _states(state)
     definition, made_for = states[0].definition, as_target(target)
+    _demand_inside(definition)
     name = "_".join(op.name for op in definition.outputs)
     task = Task(definition, made_for, made_for.threads(threads), name=name)
     lowered = _lowered(states)
@@ -134,6 +139,18 @@ def build(
     schedule = schedule_text(states)
     compiled = CompiledTask.of(definition, built, program=lowered.run, schedule=schedule)
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)
+
+
+def _demand_inside(definition: ComputeDAG) -> None:
+    """Refuse a definition that reads outside of its tensors.
+
+    The program of its plain schedule is proved, whose proof is short whatever the sizes are.
+    """
+    wrong = proof_of(lower(State.initial(definition))).refuted
+    if wrong:
+        raise UsageError(
+            wrong[0].message, hint="read it only where it exists: ap.select(condition, read, other)"
+        )
 
 
 def _states(given: State | Sequence[State] | Sequence[Tensor]) -> list[State]:

@@ -7,19 +7,33 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ansorpy.evaluation.engines.names import ENGINES, PEERS
+from ansorpy.ir.extents import dims_of
+from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.size_ranges import SizeRange
 
 __all__ = ["after_library"]
 
 
 def after_library(library: Path, model: Path) -> str:
-    """What to do with the *library* of *model*: time it, beside the first peer installed here.
+    """What to do with the *library* of *model*: time it, beside the first peer installed here, at
+    one size of each dimension.
 
     Empty for other files, which only a C compiler reads.
     """
     if library.suffix != ".so":
         return ""
     peers = [name for name in PEERS if find_spec(ENGINES[name][1])]
+    sizes = _sizes(library)
     if not peers:
-        return shlex.join(["ansorpy", "run", str(library)])
-    against = ["--against", peers[0]]
-    return shlex.join(["ansorpy", "bench", str(library), "--model", str(model), *against])
+        return shlex.join(["ansorpy", "run", str(library), *sizes])
+    beside = ["--model", str(model), "--against", peers[0]]
+    return shlex.join(["ansorpy", "bench", str(library), *beside, *sizes])
+
+
+def _sizes(library: Path) -> list[str]:
+    """A usual size of each dimension that the calls of *library* state."""
+    ports = read_library(library)[0].input_ports
+    flags = []
+    for dim in dims_of(extent for port in ports for extent in port.shape):
+        flags += ["--dim", f"{dim.name}={SizeRange(dim.low, dim.high, dim.step).usual}"]
+    return flags

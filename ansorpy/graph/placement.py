@@ -24,6 +24,7 @@ from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.ops import Concat, Extend, Movement, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
+from ansorpy.ir.dag import in_row_major_order
 from ansorpy.ir.extents import AnyExtent, multiple_of
 from ansorpy.ir.strides import Strides, dense_strides, reshaped
 
@@ -198,14 +199,14 @@ class _Placer:
             (x,) = self.producers[value].inputs
             whole = self._place(x, places)
             strides = reshaped(self.graph.types[x].shape, whole.strides, shape)
-            return _expressed(whole.root, whole.offset, strides)
+            return _expressed(whole.root, whole.offset, shape, strides)
         if isinstance(op, Slice) and value in self.slices:
             whole = self._place(self.producers[value].inputs[0], places)
             if min(op.steps) < 1 or (op.steps and op.steps[-1] != 1):
                 raise _Inexpressible
             offset = sum(at * s for at, s in zip(op.starts, whole.strides, strict=True))
             strides = tuple(k * s for k, s in zip(op.steps, whole.strides, strict=True))
-            return _expressed(whole.root, whole.offset + offset, strides)
+            return _expressed(whole.root, whole.offset + offset, shape, strides)
         strides = op.strides(shape) if isinstance(op, Extend) else dense_strides(shape)
         return Place(value, 0, strides)
 
@@ -218,12 +219,14 @@ class _Placer:
         before = (self.graph.types[x].shape[node.op.axis] for x in node.inputs[:number])
         offset = sum(before) * whole.strides[node.op.axis]
         part = self.graph.types[node.inputs[number]].shape
-        strides = reshaped(part, whole.strides, self.graph.types[value].shape)
-        return _expressed(whole.root, whole.offset + offset, strides)
+        shape = self.graph.types[value].shape
+        strides = reshaped(part, whole.strides, shape)
+        return _expressed(whole.root, whole.offset + offset, shape, strides)
 
 
-def _expressed(root: str, offset: AnyExtent, strides: Strides | None) -> Place:
-    """The :class:`Place`; raises if rows are not contiguous, which vector loads require."""
-    if strides is None or (strides and strides[-1] != 1):
+def _expressed(root: str, offset: AnyExtent, shape: Shape, strides: Strides | None) -> Place:
+    """The :class:`Place`; raises if rows are not contiguous, which vector loads require, or if
+    their order, which definitions rely on, does not follow from the form of the sizes."""
+    if strides is None or (strides and strides[-1] != 1) or not in_row_major_order(shape, strides):
         raise _Inexpressible
     return Place(root, offset, strides)

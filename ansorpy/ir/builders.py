@@ -37,7 +37,7 @@ def _reduce(kind: ReduceKind) -> Callable[..., Expr]:
             )
         return Reduce(kind, source, axes) if axes else source
 
-    build.__name__ = kind.value
+    build.__name__ = build.__qualname__ = kind.value
     build.__doc__ = f"Reduce *source* over *axis* (one or several) by {kind.value}."
     return build
 
@@ -52,7 +52,7 @@ def _unary(fn: Function) -> Callable[[Expr], Expr]:
     def build(x: Expr) -> Expr:
         return Call(fn, (x,))
 
-    build.__name__ = fn.value
+    build.__name__ = build.__qualname__ = fn.value
     build.__doc__ = f"Elementwise {fn.value} of *x*."
     return build
 

@@ -363,7 +363,7 @@ def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     left, right = as_expr(a), as_expr(b)
     if left.dtype is not right.dtype:
         raise TypeError(
-            f"operands have different types {left.dtype} and {right.dtype}; "
+            f"operands have different types {left.dtype.value} and {right.dtype.value}; "
             "convert one with .astype(...)"
         )
     return left, right

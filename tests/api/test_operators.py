@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.errors import ScheduleError, UsageError
+from ansorpy.ir.expr import Expr
 from tests.workloads import matmul_relu
 
 pytestmark = pytest.mark.usefixtures("small_population")
@@ -53,6 +55,33 @@ def test_tensors_may_have_any_name(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(kernel(x), np.sin(x), rtol=1e-5, atol=1e-6)
     library = ap.load(kernel.export(tmp_path / "op.so"))
     np.testing.assert_array_equal(library.run([name], {f"{name}/in": x})[0], kernel(x))
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda A, i, j: A[i, j + 1], "at index 5 of dimension 1, which has 5 elements"),
+        (lambda A, i, j: A[i - 1, j], "at index -1 of dimension 0"),
+        (lambda A, i, j: A[i, 2 * j] + A[0, j], "at index . of dimension 1, which has 5"),
+    ],
+)
+def test_definitions_that_read_outside_are_refused(read: Callable[..., Expr], message: str) -> None:
+    A = ap.placeholder((4, 5), name="A")
+    tensors = [A, ap.compute((4, 5), lambda i, j: read(A, i, j), name="B")]
+    with pytest.raises(UsageError, match=f"A is read out of bounds: {message}"):
+        ap.build(tensors)
+    with pytest.raises(UsageError, match=message):
+        ap.build(ap.State.initial(tensors))
+    with pytest.raises(UsageError, match=message):
+        ap.tune(tensors)
+
+
+def test_a_condition_may_guard_a_read() -> None:
+    A = ap.placeholder((4, 5), name="A")
+    moved = ap.compute((4, 5), lambda i, j: ap.select(j < 4, A[i, j + 1], 0.0), name="B")
+    a = np.arange(20, dtype=np.float32).reshape(4, 5)
+    want = np.concatenate([a[:, 1:], np.zeros((4, 1), np.float32)], 1)
+    np.testing.assert_array_equal(ap.build([A, moved])(a), want)
 
 
 def test_open_decisions_are_refused_by_name() -> None:

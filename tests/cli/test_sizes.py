@@ -15,6 +15,7 @@ import pytest
 import ansorpy as ap
 from ansorpy.api.evaluate import bench, libraries, models, sizes
 from ansorpy.api.evaluate.sizes import points_of
+from ansorpy.cli import next_command
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
@@ -63,9 +64,19 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
         median_ms=None,
     )  # fmt: skip
+<<<<<<< HEAD
     for home in (libraries, models, sizes, bench):
+=======
+    for home in (models, sizes, bench, next_command):
+>>>>>>> heldout
         monkeypatch.setattr(home, "read_library", lambda path: (described, None))
     return str(path)
+
+
+def test_the_next_command_states_a_size_of_each_dimension(library: str) -> None:
+    """Without one, verbs refuse the library."""
+    said = next_command.after_library(Path(library), Path("net.onnx"))
+    assert said.startswith(f"ansorpy bench {library} ") and said.endswith(" --dim rows=14")
 
 
 @pytest.fixture

@@ -39,6 +39,13 @@ def test_a_split_may_leave_nothing_to_a_part(rng: np.random.Generator) -> None:
     assert_same_as_onnxruntime(operator_model("Split", [(5, 3)], [sizes], outputs=4), rng)
 
 
+@pytest.mark.parametrize("shapes", [((3, 2, 0), (3, 0, 5)), ((0,), (0, 4)), ((2, 0), (0,))])
+def test_a_product_of_nothing_is_zero(
+    shapes: tuple[tuple[int, ...], ...], rng: np.random.Generator
+) -> None:
+    assert_same_as_onnxruntime(operator_model("MatMul", shapes), rng)
+
+
 def decoder() -> ModelProto:
     """Attention over a cache and new keys, which become the next cache."""
     nodes = [

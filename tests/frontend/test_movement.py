@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from tests.frontend.models import graph_model, node, operator_model
-from tests.graph.executor import Array, assert_same_as_onnxruntime
+from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
 
 
 def ints(*values: int) -> Array:
@@ -31,6 +31,25 @@ def test_slices_are_clamped_as_onnxruntime_does(
     nodes = [node("Slice", ["x", "start", end, "axis", "step"], [f"to_{end}"]) for end in ends]
     model = graph_model(nodes, {"x": (5, 3)}, [f"to_{end}" for end in ends], constants)
     assert_same_as_onnxruntime(model, rng)
+
+
+@pytest.mark.parametrize("known", [None, 0, 2, -3])
+def test_only_a_run_may_know_between_which_places(
+    known: int | None, rng: np.random.Generator
+) -> None:
+    """A slice of one axis has at most as many elements as there are."""
+    one = node("Slice", ["x", "start", "end", "axis"], ["y"])
+    held = {"axis": ints(1)} | ({} if known is None else {"start": ints(known)})
+    inputs = {"x": (2, 5), "end": (1,)} | ({"start": (1,)} if known is None else {})
+    types = {"start": TensorProto.INT64, "end": TensorProto.INT64}
+    network = compiled(graph_model([one], inputs, ["y"], held, types=types))
+    x = rng.standard_normal((2, 5)).astype(np.float32)
+    places = (-FAR, -6, -5, -1, 0, 2, 4, 5, FAR)
+    for start in places if known is None else (known,):
+        for end in places:
+            feeds = {"x": x, "start": ints(start), "end": ints(end)}
+            (y,) = run_network(network, {name: feeds[name] for name in inputs})
+            np.testing.assert_array_equal(y, x[:, start:end])
 
 
 @pytest.mark.parametrize("empty", [(0, 2), (3, 0)])

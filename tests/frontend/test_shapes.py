@@ -224,3 +224,8 @@ def test_assumed_ranges_begin_where_the_operators_fit() -> None:
     last = graph_model([node("Gather", ["x", "i"], ["y"])], {"x": (None, 3)}, ["y"],
                        {"i": np.asarray([-3, 4, 0])})  # fmt: skip
     assert load(last).types["x"].shape == (dim("x.0", 5, 32), 3)
+    top = graph_model([node("TopK", ["x", "k"], ["y", "places"])], {"x": (2, None)}, ["y"],
+                      {"k": np.asarray([10])})  # fmt: skip
+    assert load(top).types["x"].shape == (2, dim("x.1", 10, 512))
+    with pytest.raises(UnsupportedModel, match="the axis has .*; give larger sizes of x.1"):
+        load(top, dims={"x.1": (3, 12)})

@@ -270,6 +270,13 @@ CASES = {
         image(node("Conv", ["x", "k"], ["y"], pads=[1, 1, 1, 1], strides=[2, 2]),
               k=floats(3, 2, 3, 3)), IMAGE_DIMS, IMAGES,
     ),
+    "grid": (
+        graph_model(
+            [node("Shape", ["t"], ["s"], end=1), node("Concat", ["s", "rest"], ["size"], axis=0),
+             node("AffineGrid", ["t", "size"], ["y"])],
+            {"t": ("n", 2, 3)}, ["y"], {"rest": ints(1, 4, 5)}, opset=20,
+        ), {"n": (1, 4)}, [{"n": 1}, {"n": 3}],
+    ),
     "pixels": (
         image(node("SpaceToDepth", ["x"], ["d"], blocksize=2), node("Relu", ["d"], ["r"]),
               node("DepthToSpace", ["r"], ["y"], blocksize=2)),

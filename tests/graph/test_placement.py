@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.graph import Network
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import Network, optimize, partition
+from tests.frontend.models import graph_model, node
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
 
@@ -139,3 +141,25 @@ def test_arithmetic_of_any_length_stands_before_a_concatenation() -> None:
     for _ in range(1200):
         value = net.op("Tanh", value)
     checked(net, net.op("Concat", value, turned, "y", axis=1))
+
+
+def test_a_slice_up_to_a_size_that_nothing_relates_to_the_axis_is_copied() -> None:
+    """``4 * ((t + 12) // 16) <= t // 4 + 3`` holds, but no bound of the difference shows it."""
+    rng = np.random.default_rng(3)
+    kernels = {"w": (4, 2, 8), "v": (4, 4, 8), "u": (4, 4, 8), "k": (3, 4, 3)}
+    held = {name: rng.standard_normal(s).astype(np.float32) for name, s in kernels.items()}
+    ends = {"zero": np.asarray([0]), "two": np.asarray([2])}
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], strides=[4]), node("Relu", ["a"], ["skip"]),
+        node("Conv", ["skip", "v"], ["b"], strides=[4]),
+        node("ConvTranspose", ["b", "u"], ["up"], strides=[4]),
+        node("Shape", ["up"], ["n"], start=2),
+        node("Slice", ["skip", "zero", "n", "two"], ["part"]), node("Conv", ["part", "k"], ["c"]),
+        node("Conv", ["skip", "k"], ["d"]), node("GlobalAveragePool", ["d"], ["e"]),
+        node("Add", ["c", "e"], ["y"]),
+    ]  # fmt: skip
+    model = graph_model(nodes, {"x": (2, 2, "t")}, ["y"], held | ends)
+    whole = partition(optimize(load(model, dims={"t": (60, 200)})))
+    assert any("slice" in title for title in titles(whole))
+    network = partition(optimize(load(model, dims={"t": 61})))
+    assert_same_as_onnxruntime(model, rng, network)

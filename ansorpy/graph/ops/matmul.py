@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ansorpy.graph.ops.base import (
     NARROW,
@@ -21,7 +24,7 @@ from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.builders import widened
-from ansorpy.ir.dtypes import DType
+from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
@@ -47,6 +50,13 @@ class MatMul(Op):
         shape = (*batch, a.shape[-2], b.shape[-1])
         turned = tuple(shape[p] for p in self.perm) if self.perm else shape
         return TensorType(turned, product_dtype(inputs))
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+        """Zeros, where sums have no terms, because no definition reads what has no elements."""
+        if inputs[0].shape[-1] != 0:
+            return None
+        found = self.infer([TensorType(x.shape, as_dtype(x.dtype)) for x in inputs])
+        return np.zeros(found.shape, found.dtype.numpy)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         return matmul(inputs, names, self.perm)

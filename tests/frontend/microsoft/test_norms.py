@@ -56,6 +56,33 @@ def test_embed_layer_normalization(segments: bool, mask: bool, places: bool) -> 
     assert_as_onnxruntime("EmbedLayerNormalization", operands, outputs)
 
 
+@pytest.mark.parametrize("segments", [False, True])
+def test_quantized_embed_layer_normalization(segments: bool) -> None:
+    rng = np.random.default_rng(0)
+
+    def table(*shape: int) -> np.ndarray:
+        return rng.integers(0, 256, shape).astype(np.uint8)
+
+    tables = {
+        "words": table(11, 8), "positions": table(6, 8),
+        "kinds": table(2, 8) if segments else None, "gamma": table(8), "beta": table(8),
+    }  # fmt: skip
+    names = [name for name, array in tables.items() if array is not None]
+    operands = {
+        "ids": rng.integers(0, 11, (2, 5)).astype(np.int32),
+        "segments": rng.integers(0, 2, (2, 5)).astype(np.int32) if segments else None,
+        **tables,
+        "mask": np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32),
+        **{f"{n}_scale": np.array(0.02, np.float32) if n in names else None for n in tables},
+        **{f"{n}_zero": np.array(117, np.uint8) if n in names else None for n in tables},
+    }
+    outputs = {"y": TensorProto.FLOAT, "count": TensorProto.INT32}
+    held = [
+        n for n, a in operands.items() if a is not None and n not in ("ids", "segments", "mask")
+    ]
+    assert_as_onnxruntime("QEmbedLayerNormalization", operands, outputs, held)
+
+
 def test_the_sum_is_an_output_and_statistics_are_refused() -> None:
     operands = {"x": normal(0, 1, 3, 4), "skip": normal(1, 1, 3, 4), "gamma": normal(2, 4)}
     outputs = {"y": TensorProto.FLOAT, "mean": TensorProto.FLOAT}

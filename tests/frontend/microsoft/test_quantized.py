@@ -86,6 +86,17 @@ def test_qlinear_concat() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+def test_qlinear_where(dtype: Any) -> None:
+    operands = {
+        "condition": np.random.default_rng(2).random((3, 1)) < 0.5,
+        **part("a", integers(0, dtype, 3, 5), 0.02, 3),
+        **part("b", integers(1, dtype, 5), 0.05, 7),
+        **result(dtype, 0.06, 11),
+    }
+    assert_as_onnxruntime("QLinearWhere", operands, {"y": KINDS[dtype]}, held(operands), STEP)
+
+
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("columns", [False, True])
 def test_dynamic_quantize_matmul(columns: bool, bias: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -56,6 +56,33 @@ def test_weights_stay_packed_for_any_number_of_rows(bits: int) -> None:
     assert call.dag.constant_ops <= read  # nothing is made of them ahead
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("columns", [5, 40])
+def test_matmul_bnb4(columns: int, kind: int) -> None:
+    rng = np.random.default_rng(kind)
+    operands = {
+        "a": normal(0, 3, 64),
+        "b": rng.integers(0, 256, columns * 32).astype(np.uint8),
+        "scales": rng.uniform(0.1, 0.5, columns * 2).astype(np.float32),
+    }
+    assert_as_onnxruntime(
+        "MatMulBnb4", operands, None, ["b", "scales"], 1e-4,
+        K=64, N=columns, block_size=32, quant_type=kind,
+    )  # fmt: skip
+
+
+def test_blocks_of_4_bit_floats_end_with_rows() -> None:
+    operands = {
+        "a": normal(0, 3, 48), "b": np.zeros(5 * 24, np.uint8), "scales": normal(1, 8)
+    }  # fmt: skip
+    model = model_of(
+        "MatMulBnb4", operands, {"y": TensorProto.FLOAT}, ["b", "scales"],
+        K=48, N=5, block_size=32, quant_type=1,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModel, match="it must divide the 48 rows"):
+        load(model)
+
+
 def test_a_bias_is_added() -> None:
     rng = np.random.default_rng(0)
     operands = {
@@ -81,6 +108,25 @@ def test_gather_block_quantized(bits: int, zeros: bool) -> None:
     held = [name for name, array in operands.items() if array is not None and name != "indices"]
     assert_as_onnxruntime(
         "GatherBlockQuantized", operands, None, held, bits=bits, block_size=16, quantize_axis=1
+    )
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+def test_rows_of_a_table_of_4_bits(kind: int, zeros: bool) -> None:
+    """Elements of such a type are numbers themselves, while those in bytes are around 8."""
+    rng = np.random.default_rng(0)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    low = -8 if kind == TensorProto.INT4 else 0
+    operands = {
+        "data": rng.integers(low, low + 16, (60, 48)).astype(dtype),
+        "indices": rng.integers(0, 60, (2, 3)),
+        "scales": normal(1, 60, 3),
+        "zeros": rng.integers(low, low + 16, (60, 3)).astype(dtype) if zeros else None,
+    }
+    held = [name for name, array in operands.items() if array is not None and name != "indices"]
+    assert_as_onnxruntime(
+        "GatherBlockQuantized", operands, None, held, block_size=16, quantize_axis=1
     )
 
 

@@ -10,7 +10,7 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import GridSample, MatMul
 from ansorpy.graph.ops.images.grid_sample import MODES, PADDINGS
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "grid_sample"]
 
 _OLD_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
 """Names of modes before opset 20."""
@@ -30,8 +30,8 @@ def grid_sample(ctx: NodeContext) -> str:
 
 def affine_grid(ctx: NodeContext) -> str:
     """The places that an affine map of each batch sends the elements of an image to."""
-    size = ctx.constant_ints(1, "size")
-    batch, spatial = size[0], size[2:]
+    size = ctx.extents(1, "size")
+    batch, spatial = size[0], [ctx.number(extent, "size") for extent in size[2:]]
     steps = [_steps(extent, bool(ctx.attr("align_corners", 0))) for extent in reversed(spatial)]
     grids = np.meshgrid(*steps[::-1], indexing="ij")[::-1]
     rows = np.stack([*(grid.reshape(-1) for grid in grids), np.ones(grids[0].size)])

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.microsoft import activations, attention, norms, quantized, weights
+from ansorpy.frontend.onnx.microsoft import (
+    activations,
+    attention,
+    matrices,
+    norms,
+    quantized,
+    recurrent,
+    weights,
+)
 from ansorpy.frontend.onnx.microsoft.domain import Importer
 
 __all__ = ["OPERATORS"]
@@ -10,7 +18,9 @@ __all__ = ["OPERATORS"]
 OPERATORS: dict[str, Importer] = {
     **activations.OPERATORS,
     **attention.OPERATORS,
+    **matrices.OPERATORS,
     **norms.OPERATORS,
     **quantized.OPERATORS,
+    **recurrent.OPERATORS,
     **weights.OPERATORS,
 }

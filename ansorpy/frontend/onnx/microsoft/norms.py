@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
@@ -59,19 +61,36 @@ def embed_layer_normalization(ctx: NodeContext) -> tuple[str, ...]:
 
     The second output counts the words of each text that the mask keeps.
     """
-    batch, words = ctx.shape(0)
-    places = ctx.input(8) if ctx.has_input(8) else ctx.places(words)
-    rows = [(ctx.input(2), ctx.input(0)), (ctx.input(3), places)]
+    places = ctx.input(8) if ctx.has_input(8) else ctx.places(ctx.shape(0)[1])
+    return _embedded(ctx, places, lambda _, value: value)
+
+
+def quantized_embed_layer_normalization(ctx: NodeContext) -> tuple[str, ...]:
+    """The same with tables, scale and offset in 8 bits; each has a scale and a zero point."""
+
+    def real(operand: int, value: str) -> str:
+        scale, zero = (ctx.reshape(ctx.input(operand + n), ()) for n in (6, 11))
+        dtype = ctx.builder.types[scale].dtype
+        moved = ctx.apply(Fn.SUB, ctx.cast(value, dtype), ctx.cast(zero, dtype))
+        return ctx.apply(Fn.MUL, moved, scale)
+
+    return _embedded(ctx, ctx.places(ctx.shape(0)[1]), real)
+
+
+def _embedded(ctx: NodeContext, places: str, real: Callable[[int, str], str]) -> tuple[str, ...]:
+    """The sum, normalised; *real* makes numbers of a value that operand number holds."""
+    rows = [(2, ctx.input(0)), (3, places)]
     if ctx.has_input(1) and ctx.has_input(4):
-        rows.append((ctx.input(4), ctx.input(1)))
-    total, *others = (ctx.emit(Gather(0), row) for row in rows)
+        rows.append((4, ctx.input(1)))
+    total, *others = (real(n, ctx.emit(Gather(0), [ctx.input(n), which])) for n, which in rows)
     for other in others:
         total = ctx.apply(Fn.ADD, total, other)
-    normal = _normalised(ctx, total, ctx.input(5), ctx.input(6))
+    normal = _normalised(ctx, total, real(5, ctx.input(5)), real(6, ctx.input(6)))
     if ctx.has_input(7):
         counted = ctx.emit(Reduce(ReduceOp.SUM, (1,), False), [ctx.cast(ctx.input(7), DType.INT32)])
     else:
-        counted = ctx.emit(Expand((batch,)), [ctx.literal(np.zeros(1), DType.INT32)])
+        texts = ctx.shape(0)[:1]
+        counted = ctx.emit(Expand(texts), [ctx.literal(np.zeros(1), DType.INT32)])
     return normal, counted, total
 
 
@@ -80,6 +99,7 @@ OPERATORS: dict[str, Importer] = {
     **in_domain(
         {
             "EmbedLayerNormalization": embed_layer_normalization,
+            "QEmbedLayerNormalization": quantized_embed_layer_normalization,
             "SimplifiedLayerNormalization": simplified_layer_normalization,
             "SkipLayerNormalization": skip_layer_normalization,
             "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,

@@ -117,6 +117,12 @@ def qlinear_concat(ctx: NodeContext) -> str:
     return parts[0] if len(parts) == 1 else ctx.emit(Concat(axis), parts)
 
 
+def qlinear_where(ctx: NodeContext) -> str:
+    """An element of the first or of the second operand, whose scales differ, with one scale."""
+    chosen = ctx.apply(Fn.WHERE, ctx.input(0), _real(ctx, 1), _real(ctx, 4))
+    return _integers(ctx, chosen, 7, ctx.type(1).dtype)
+
+
 def number_or_row(ctx: NodeContext, operand: int) -> str:
     """An operand that is one number, or one for each column."""
     shape = ctx.shape(operand)
@@ -179,6 +185,7 @@ _IMPORTERS: dict[str, Importer] = {
     "QLinearReduceMean": _of_one(_mean),
     "QLinearSigmoid": _of_one(_sigmoid),
     "QLinearSoftmax": _of_one(_on_numbers(softmax)),
+    "QLinearWhere": qlinear_where,
     "QuantizeLinear": quantize_linear,
 }
 OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

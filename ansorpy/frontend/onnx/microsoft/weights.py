@@ -14,6 +14,17 @@ from ansorpy.ir.narrow import Narrow
 
 __all__ = ["OPERATORS"]
 
+_POSITIVE = (0.0, 0.0052083333, 2 / 3, 1.0, 1 / 3, 0.5, 1 / 6, 0.25)
+_FP4 = (*_POSITIVE, *(-number for number in _POSITIVE))
+"""The numbers of bitsandbytes' 4-bit floats, by their bits."""
+_NF4 = (
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
+    -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
+    0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+)  # fmt: skip
+"""Quantiles of a normal distribution.  Paper: Dettmers et al., QLoRA (2023), appendix E."""
+
 
 def matmul_nbits(ctx: NodeContext) -> str:
     """``A W'``, where W ``[N, K]`` is stored in blocks along K."""
@@ -30,9 +41,33 @@ def matmul_nbits(ctx: NodeContext) -> str:
     elif ctx.has_input(3):
         held = np.asarray(ctx.constant(3, "zero_points")).reshape(columns, -1)
         zeros = ctx.literal(_unpacked(held, _bits(ctx))[:, :blocks], DType.UINT8)
-    weight = _dequantized(ctx, codes, scales, zeros, 1)
+    weight = _dequantized(ctx, codes, scales, zeros, 1, _middle(ctx))
     product = ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
     return ctx.apply(Fn.ADD, product, ctx.input(5)) if ctx.has_input(5) else product
+
+
+def matmul_bnb4(ctx: NodeContext) -> str:
+    """``A W'``, where W ``[N, K]`` is stored as places in a table of 16 numbers, in blocks along K.
+
+    As bitsandbytes quantizes weights; of the two places in a byte, the upper bits are the first.
+    """
+    columns, rows, block = (ctx.attr(name, 0) for name in ("N", "K", "block_size"))
+    kind = ctx.attr("quant_type", -1)
+    if kind not in (0, 1):
+        raise Unsupported(f"quant_type={kind}", "use 0 (FP4) or 1 (NF4)")
+    if not ctx.attr("transB", 1):
+        raise Unsupported("transB=0", "store the weights by columns of the result")
+    if rows % block:
+        raise Unsupported(f"block_size={block}", f"it must divide the {rows} rows")
+    packed = np.asarray(ctx.constant(1, "B")).reshape(columns, rows // 2, 1)
+    places = _codes(ctx, _unpacked(packed, 4)[..., ::-1].reshape(columns, rows))
+    table = ctx.literal(np.asarray((_FP4, _NF4)[kind]), ctx.type(2).dtype)
+    place = ctx.cast(ctx.emit(Decode(DType.UINT8), [places]), DType.INT32)
+    numbers = ctx.emit(Gather(0), [table, place])
+    scales = ctx.reshape(ctx.input(2), (columns, rows // block))
+    spread = ctx.emit(Spread((1, block), (columns, rows)), [scales])
+    weight = ctx.apply(Fn.MUL, numbers, spread)
+    return ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
 
 
 def gather_block_quantized(ctx: NodeContext) -> str:
@@ -41,17 +76,18 @@ def gather_block_quantized(ctx: NodeContext) -> str:
     along = ctx.axis(ctx.attr("quantize_axis", 1), rank)
     if ctx.axis(ctx.attr("gather_axis", 0), rank) != 0 or along == 0:
         raise Unsupported("gather_axis, quantize_axis", "gather along the first axis only")
-    if ctx.input() in ctx.builder.narrow or ctx.type(0).dtype is not DType.UINT8:
-        raise Unsupported("element type of data", "pack the data as uint8")
-    tables = [_codes(ctx, _unpacked(np.asarray(ctx.constant(0, "data")), _bits(ctx)))]
-    tables.append(ctx.input(2))
-    if ctx.has_input(3):
+    is_narrow = ctx.input() in ctx.builder.narrow
+    tables = [ctx.input(n) for n in (0, 2, 3) if ctx.has_input(n)]
+    if not is_narrow:
+        tables[0] = _codes(ctx, _unpacked(np.asarray(ctx.constant(0, "data")), _bits(ctx)))
+    if not is_narrow and ctx.has_input(3):
         held = _unpacked(np.asarray(ctx.constant(3, "zero_points")), _bits(ctx))
         held = held[..., : ctx.number(ctx.shape(2)[-1], "scales")]
-        tables.append(ctx.literal(held, DType.UINT8))
+        tables[2] = ctx.literal(held, DType.UINT8)
     codes, scales, *rest = (ctx.emit(Gather(0), [table, ctx.input(1)]) for table in tables)
-    zeros = rest[0] if rest else None
-    return _dequantized(ctx, codes, scales, zeros, along - 1 + len(ctx.shape(1)))
+    middle = 0 if is_narrow else _middle(ctx)
+    axis = along - 1 + len(ctx.shape(1))
+    return _dequantized(ctx, codes, scales, rest[0] if rest else None, axis, middle)
 
 
 def _bits(ctx: NodeContext) -> int:
@@ -77,10 +113,17 @@ def _codes(ctx: NodeContext, codes: Array) -> str:
     return add_constant(ctx.builder, f"{ctx.node.output[0]}.codes", codes.astype(kind.numpy))
 
 
-def _dequantized(ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int) -> str:
+def _middle(ctx: NodeContext) -> int:
+    """The middle of the range of packed codes, which stands for 0 if no zero points are given."""
+    return 1 << (_bits(ctx) - 1)
+
+
+def _dequantized(
+    ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int, usual: int
+) -> str:
     """``(codes - zeros) * scales``, which are those of blocks along *axis*.
 
-    Without *zeros*, codes are around the middle of their range.
+    Without *zeros*, *usual* is the code of 0.
     """
     shape, dtype = ctx.builder.types[codes].shape, ctx.builder.types[scales].dtype
     block = ctx.attr("block_size", 128)
@@ -89,13 +132,13 @@ def _dequantized(ctx: NodeContext, codes: str, scales: str, zeros: str | None, a
         times = tuple(block if d == axis else 1 for d in range(len(shape)))
         return ctx.emit(Spread(times, shape), [value])
 
-    middle = ctx.literal(1 << (_bits(ctx) - 1), dtype)
-    zero = middle if zeros is None else spread(ctx.cast(zeros, dtype))
+    zero = ctx.literal(usual, dtype) if zeros is None else spread(ctx.cast(zeros, dtype))
     numbers = ctx.cast(ctx.emit(Decode(DType.UINT8), [codes]), dtype)
     return ctx.apply(Fn.MUL, ctx.apply(Fn.SUB, numbers, zero), spread(scales))
 
 
 OPERATORS: dict[str, Importer] = in_domain({
     "GatherBlockQuantized": gather_block_quantized,
+    "MatMulBnb4": matmul_bnb4,
     "MatMulNBits": matmul_nbits,
 })  # fmt: skip

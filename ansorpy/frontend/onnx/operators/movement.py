@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort, Unequal, Unsupported
+from ansorpy.frontend.onnx.context import (
+    Cut,
+    NodeContext,
+    TooShort,
+    Unequal,
+    Unknown,
+    Unsupported,
+)
 from ansorpy.frontend.onnx.equations import unequal
-from ansorpy.graph.ops import Expand, Pad, PadMode, Shape, broadcast
+from ansorpy.graph.ops import Expand, Fn, Gather, Pad, PadMode, Shape, broadcast
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, extreme, least, most, prod_of
 from ansorpy.ir.symbols import SizeOp
 
@@ -91,15 +99,21 @@ def concat(ctx: NodeContext) -> str:
 
 
 def slice_(ctx: NodeContext) -> str:
-    """Slice as numpy does, with bounds that follow from sizes; steps may be negative."""
+    """Slice as numpy does, with bounds that follow from sizes or data; steps may be negative."""
     shape = ctx.shape()
     if ctx.opset < 10:
         starts, ends = ctx.ints("starts", ()), ctx.ints("ends", ())
         axes, steps = ctx.ints("axes", range(len(starts))), (1,) * len(starts)
     else:
-        starts, ends = ctx.extents(1, "starts"), ctx.extents(2, "ends")
-        axes = ctx.constant_ints(3, "axes") if ctx.has_input(3) else tuple(range(len(starts)))
-        steps = ctx.constant_ints(4, "steps") if ctx.has_input(4) else (1,) * len(starts)
+        (count,) = ctx.shape(1)
+        axes = ctx.constant_ints(3, "axes") if ctx.has_input(3) else tuple(range(count))
+        steps = ctx.constant_ints(4, "steps") if ctx.has_input(4) else (1,) * count
+        try:
+            starts, ends = ctx.extents(1, "starts"), ctx.extents(2, "ends")
+        except Unknown:
+            if ctx.bounds is None or steps != (1,):
+                raise
+            return _cut_by_data(ctx, ctx.axis(axes[0], len(shape)))
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unsupported("starts, ends, axes, steps", "give the same number of each, no step of 0")
     ctx.axes(axes, len(shape))
@@ -109,6 +123,31 @@ def slice_(ctx: NodeContext) -> str:
         first, last = (_from_front(ctx, place, shape[d]) for place in (start, end))
         cuts[d] = _cut(shape[d], first, last, step)
     return ctx.slice(ctx.input(), cuts)
+
+
+def _cut_by_data(ctx: NodeContext, axis: int) -> str:
+    """The elements of *axis* from one place to another of which a run knows at least one.
+
+    There are at most as many as the axis has.
+    """
+    extent = ctx.shape()[axis]
+    total, zero = ctx.size(extent, DType.INT64), ctx.literal(0, DType.INT64)
+
+    def place(operand: int) -> str:
+        given = ctx.reshape(ctx.cast(ctx.input(operand), DType.INT64), ())
+        behind = ctx.apply(Fn.LESS, given, zero)
+        front = ctx.apply(Fn.WHERE, behind, ctx.apply(Fn.ADD, given, total), given)
+        return ctx.apply(Fn.MIN, ctx.apply(Fn.MAX, front, zero), total)
+
+    first, last = place(1), place(2)
+    size = ctx.apply(Fn.MAX, ctx.apply(Fn.SUB, last, first), zero)
+    known = ctx.builder.constants.get(first)
+    if known is not None:
+        begin = int(known)
+        cut = Cut(begin, ctx.builder.counted(size, extent - begin))
+        return ctx.slice(ctx.input(), {axis: cut})
+    count = ctx.builder.counted(size, extent)
+    return ctx.emit(Gather(axis), [ctx.input(), ctx.apply(Fn.ADD, ctx.places(count), first)])
 
 
 def _from_front(ctx: NodeContext, place: AnyExtent, extent: AnyExtent) -> AnyExtent:

@@ -20,7 +20,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import dims_of, prod_of
 from ansorpy.ir.routines.prefix import Prefixes
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "trilu"]
 
 
 def _cumulative(*, product: bool) -> Callable[[NodeContext], str]:

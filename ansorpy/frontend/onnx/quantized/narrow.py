@@ -38,7 +38,7 @@ CARRIES = frozenset({
 """Operators whose results have the type of their first operand, which they only move."""
 READS = frozenset({
     "BitCast", "Cast", "CastLike", "ConstantOfShape", "DequantizeLinear", "QuantizeLinear", "Shape",
-    "Size",
+    "Size", "com.microsoft.GatherBlockQuantized",
 })  # fmt: skip
 """Other operators that take narrow operands."""
 

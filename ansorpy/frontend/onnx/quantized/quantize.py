@@ -23,6 +23,7 @@ __all__ = [
     "dynamic_quantize_linear",
     "moves",
     "quantize_linear",
+    "quantized_to_range",
     "rounded",
 ]
 
@@ -102,21 +103,27 @@ def _wider(a: DType, b: DType) -> DType:
 
 
 def dynamic_quantize_linear(ctx: NodeContext) -> tuple[str, str, str]:
-    """Quantize to 8 bits, with a range that just covers the data and zero."""
+    """The operand quantized to 8 bits, its scale and its zero point."""
     ctx.require_float()
-    every = tuple(range(len(ctx.shape())))
-    zero = ctx.literal(0)
+    return quantized_to_range(ctx, ctx.input())
+
+
+def quantized_to_range(ctx: NodeContext, value: str) -> tuple[str, str, str]:
+    """*value* in 8 bits, with a range that just covers it and zero; its scale and zero point."""
+    kind = ctx.builder.types[value]
+    every = tuple(range(len(kind.shape)))
+    zero = ctx.literal(0, kind.dtype)
     low, high = (
-        ctx.apply(fn, ctx.emit(Reduce(op, every, True), [ctx.input()]), zero)
+        ctx.apply(fn, ctx.emit(Reduce(op, every, True), [value]), zero)
         for fn, op in ((Fn.MIN, ReduceOp.MIN), (Fn.MAX, ReduceOp.MAX))
     )
     spread = ctx.apply(Fn.SUB, high, low)
     is_flat = ctx.apply(Fn.EQUAL, spread, zero)
-    step = ctx.apply(Fn.DIV, spread, ctx.literal(255))
-    scale = ctx.apply(Fn.WHERE, is_flat, ctx.literal(1), step)
+    step = ctx.apply(Fn.DIV, spread, ctx.literal(255, kind.dtype))
+    scale = ctx.apply(Fn.WHERE, is_flat, ctx.literal(1, kind.dtype), step)
     below = ctx.apply(Fn.NEG, ctx.apply(Fn.DIV, low, scale))
     offset = rounded(ctx, below, None, DType.UINT8)
-    data = rounded(ctx, ctx.apply(Fn.DIV, ctx.input(), scale), offset, DType.UINT8)
+    data = rounded(ctx, ctx.apply(Fn.DIV, value, scale), offset, DType.UINT8)
     return data, ctx.reshape(scale, ()), ctx.reshape(offset, ())
 
 

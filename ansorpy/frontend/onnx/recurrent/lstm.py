@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.recurrent.shared import (
     Activation,
     Cell,
     Direction,
+    Factor,
     States,
     activations_of,
     bias_of,
     clipped,
+    factor,
     part,
     projected,
     row,
     run_directions,
 )
-from ansorpy.graph.ops import Fn, MatMul
+from ansorpy.graph.ops import Fn
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "FactorOf", "lstm"]
 
 
-def lstm(ctx: NodeContext) -> tuple[str, ...]:
+FactorOf = Callable[[NodeContext, int, int], Factor]
+"""The weights of a direction, by their operand and the direction's number."""
+
+
+def lstm(ctx: NodeContext, weights: FactorOf = factor) -> tuple[str, ...]:
     """All hidden states, and the last hidden and cell state, of one or two directions."""
-    return run_directions(ctx, (5, 6), lambda direction: _cell(ctx, direction))
+    return run_directions(ctx, (5, 6), lambda direction: _cell(ctx, direction, weights))
 
 
-def _cell(ctx: NodeContext, direction: Direction) -> Cell:
+def _cell(ctx: NodeContext, direction: Direction, weights_of: FactorOf) -> Cell:
     """A direction's step; gates are in the order input, output, forget, cell.
 
     The first three may have peephole weights.
     """
     hidden = ctx.shape(2)[-1]
     biases = bias_of(ctx, direction.number)
-    inputs = projected(ctx, direction, biases and ctx.apply(Fn.ADD, *biases))
-    recurrent = ctx.transpose(row(ctx, ctx.input(2), direction.number), (1, 0))
+    taken, recurrent = (weights_of(ctx, operand, direction.number) for operand in (1, 2))
+    inputs = projected(ctx, direction, biases and ctx.apply(Fn.ADD, *biases), taken)
     f, g, h = activations_of(ctx, direction.number, ("Sigmoid", "Tanh", "Tanh"))
     peepholes: tuple[str, ...] = ()
     if ctx.has_input(7):
@@ -44,9 +52,10 @@ def _cell(ctx: NodeContext, direction: Direction) -> Cell:
     def step(
         ctx: NodeContext, gates: str, states: States, weights: tuple[str, ...]
     ) -> tuple[str, ...]:
-        (before, cell), (recurrent, *peepholes) = states, weights
+        (before, cell), count = states, len(recurrent.parts)
+        held, peepholes = weights[:count], weights[count:]
         if before is not None:
-            gates = ctx.apply(Fn.ADD, ctx.emit(MatMul(), [before, recurrent]), gates)
+            gates = ctx.apply(Fn.ADD, recurrent.times(ctx, before, held), gates)
 
         def gate(k: int, fn: Activation, peeped: str | None) -> str:
             value = part(ctx, gates, k, hidden)
@@ -62,7 +71,7 @@ def _cell(ctx: NodeContext, direction: Direction) -> Cell:
             added = ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, kept, cell), added)
         return ctx.apply(Fn.MUL, gate(1, f, added), h(ctx, added)), added
 
-    return Cell(inputs, (recurrent, *peepholes), step)
+    return Cell(inputs, (*recurrent.parts, *peepholes), step)
 
 
 OPERATORS = {"LSTM": lstm}

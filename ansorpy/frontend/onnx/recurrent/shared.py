@@ -21,8 +21,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
 
 __all__ = [
-    "Activation", "Cell", "Direction", "States", "activations_of", "bias_of", "clipped", "part",
-    "projected", "row", "run_directions",
+    "Activation", "Cell", "Direction", "Factor", "States", "activations_of", "bias_of", "clipped",
+    "factor", "part", "projected", "row", "run_directions",
 ]  # fmt: skip
 
 Activation = Callable[[NodeContext, str], str]
@@ -92,6 +92,25 @@ class Cell:
     inputs: str
     weights: tuple[str, ...]
     step: Callable[[NodeContext, str, States, tuple[str, ...]], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A matrix that inputs or states are multiplied by.
+
+    Args:
+        parts: The values that hold it.
+        times: The product of the rows of a value with the matrix, from the value and the parts.
+    """
+
+    parts: tuple[str, ...]
+    times: Callable[[NodeContext, str, tuple[str, ...]], str]
+
+
+def factor(ctx: NodeContext, operand: int, d: int) -> Factor:
+    """The weights of direction *d* in *operand*, transposed."""
+    weight = ctx.transpose(row(ctx, ctx.input(operand), d), (1, 0))
+    return Factor((weight,), lambda ctx, value, parts: ctx.emit(MatMul(), [value, *parts]))
 
 
 _MOST_UNROLLED = 256
@@ -272,11 +291,18 @@ def _activated(fn: _Builder, numbers: tuple[float, ...], ctx: NodeContext, x: st
     return fn(ctx, numbers, x)
 
 
-def projected(ctx: NodeContext, direction: Direction, bias: str | None) -> str:
-    """The inputs' part of all gates, ``[steps, batch, gates * hidden]``."""
+def projected(
+    ctx: NodeContext, direction: Direction, bias: str | None, weights: Factor | None = None
+) -> str:
+    """The inputs' part of all gates, ``[steps, batch, gates * hidden]``.
+
+    Args:
+        weights: Those of the inputs; None for the operand W.
+    """
     steps, batch, size = ctx.builder.types[direction.x].shape
-    weight = ctx.transpose(row(ctx, ctx.input(1), direction.number), (1, 0))
-    product = ctx.emit(MatMul(), [ctx.reshape(direction.x, (steps * batch, size)), weight])
+    weights = weights or factor(ctx, 1, direction.number)
+    rows = ctx.reshape(direction.x, (steps * batch, size))
+    product = weights.times(ctx, rows, weights.parts)
     if bias is not None:
         product = ctx.apply(Fn.ADD, product, bias)
     return ctx.reshape(product, (steps, batch, ctx.builder.types[product].shape[-1]))

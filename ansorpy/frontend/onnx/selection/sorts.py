@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unknown, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort, Unknown, Unsupported
 from ansorpy.frontend.onnx.selection.chosen import all_places, true_places
 from ansorpy.graph.ops import (
     Computed,
@@ -60,8 +60,11 @@ def _count(ctx: NodeContext, extent: AnyExtent) -> AnyExtent:
         ]
         name = f"{ctx.node.output[0]}.count"
         return ctx.builder.counted(ctx.builder.emit(Elementwise(Fn.MIN), limit, name), extent)
-    if least(count) < 0 or ctx.is_less(extent, count):
-        raise Unsupported(f"K={count}", f"the axis has {extent} elements")
+    fault = f"K={count}", f"the axis has {extent} elements"
+    if least(count) < 0:
+        raise Unsupported(*fault)
+    if least(extent - count) < 0:
+        raise TooShort(*fault, extent - count)
     return count
 
 

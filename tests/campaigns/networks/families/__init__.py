@@ -46,5 +46,9 @@ NOT_DRAWN: Mapping[str, str] = {
     "com.microsoft.SimplifiedLayerNormalization": "onnxruntime has no such kernel",
     "com.microsoft.BiasSplitGelu": "onnxruntime has no such kernel for CPUs",
     "com.microsoft.QLinearReduceMean": "onnxruntime has no such kernel for CPUs",
+    "com.microsoft.DynamicQuantizeLSTM": "rounding decides its states, step after step",
+    "com.microsoft.TransposeMatMul": "FusedMatMul, as it was called before",
+    "com.microsoft.GridSample": "onnx's GridSample is drawn",
+    "com.microsoft.Trilu": "onnx's Trilu is drawn",
 }
 """Operators that no family draws, and why; tests of importers compare them."""

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that are not quantized: activations, products, norms, attentions.
+"""Operators of com.microsoft that are not quantized: activations, products, norms, attentions ...
 
 They are compared with onnxruntime, whose operators they are, in float32.
 """
@@ -176,7 +176,21 @@ def turned(net: Growing) -> None:
             num_heads=heads, rotary_embedding_dim=0)  # fmt: skip
 
 
+def matrices(net: Growing) -> None:
+    """Distances of rows, and inverses of matrices that are not near to one without."""
+    if net.chance():
+        columns = net.count(3, 6)
+        a, b = (net.new_input([net.count(1, 6), columns], _SINGLE) for _ in range(2))
+        metric = net.one_of(["euclidean", "sqeuclidean"])
+        net.add("com.microsoft.CDist", a, b, metric=metric)
+        return
+    n = net.count(1, 5)
+    more = [net.count(1, 3)] if net.chance() else []
+    matrix = net.uniform(-1.0, 1.0, *more, n, n) + 2.0 * n * np.eye(n)
+    net.add("com.microsoft.Inverse", net.given(matrix, _SINGLE))
+
+
 MICROSOFT: dict[Callable[[Growing], None], float] = {
     gelus: 0.5, fused_conv: 0.4, fused_products: 0.4, skips: 0.3, embedded: 0.3,
-    attention: 0.4, many_heads: 0.4, groups: 0.4, turned: 0.3,
+    attention: 0.4, many_heads: 0.4, groups: 0.4, turned: 0.3, matrices: 0.2,
 }  # fmt: skip

@@ -78,6 +78,13 @@ def joined(net: Growing) -> None:
     _told(net, "com.microsoft.QLinearConcat", operands, 0.0519, np.uint8, ends=True, axis=1)
 
 
+def choices(net: Growing) -> None:
+    kind, shape = net.one_of([np.uint8, np.int8]), net.shape(1, 3)
+    flags = net.given(net.rng.random(shape) < 0.5)
+    operands = [*_part(net, kind, *shape), *_part(net, kind, *shape[net.count(0, len(shape)) :])]
+    _told(net, "com.microsoft.QLinearWhere", [flags, *operands], 0.0613, kind)
+
+
 def products(net: Growing) -> None:
     """Products of integers, or of floats that become such, with scales by column."""
     m, k, n = (net.count(1, 8) for _ in range(3))
@@ -122,6 +129,21 @@ def attention(net: Growing) -> None:
     )  # fmt: skip
 
 
+def words(net: Growing) -> None:
+    """The normalised sum of rows of tables of integers."""
+    batch, many, width = net.count(1, 3), net.count(1, 5), net.count(2, 6)
+
+    def table(*shape: int) -> Value:
+        return net.constant(net.rng.integers(0, 256, shape).astype(np.uint8))
+
+    ids = net.given(net.rng.integers(0, 9, (batch, many)).astype(np.int32))
+    tables = [table(9, width), table(many, width), None, table(width), table(width)]
+    scales = [None if held is None else _scale(net, 0.011, 0.05) for held in tables]
+    zeros = [None if held is None else _zero(net, 117, np.uint8) for held in tables]
+    operands = [ids, None, *tables, None, *scales, *zeros]
+    net.several("com.microsoft.QEmbedLayerNormalization", *operands, outputs=2, epsilon=1e-3)
+
+
 def wide_steps(net: Growing) -> None:
     """Integers of 16 bits."""
     x = net.single(1, 3)
@@ -136,6 +158,15 @@ def blocks(net: Growing) -> None:
     """A product with, or rows of, weights of few bits, with a scale for each block."""
     bits, block = net.one_of([2, 4, 8]), net.one_of([16, 32])
     many = net.count(1, 2)
+    if net.chance(0.2):
+        n = net.count(1, 6)
+        x = net.new_input([net.count(1, 4), many * block], _SINGLE)
+        w = net.rng.integers(0, 256, n * many * block // 2).astype(np.uint8)
+        net.add(
+            "com.microsoft.MatMulBnb4", x, net.constant(w), _scale(net, 0.1, 0.5, n * many),
+            K=many * block, N=n, block_size=block, quant_type=net.count(0, 1),
+        )  # fmt: skip
+        return
     if net.chance():
         inner = many * block - net.one_of([0, 0, 5])
         n = net.count(1, 6)
@@ -160,6 +191,6 @@ def blocks(net: Growing) -> None:
 
 
 QUANTIZED: dict[Callable[[Growing], None], float] = {
-    pairs: 0.3, functions: 0.4, joined: 0.2, products: 0.4, gemm: 0.3, attention: 0.3,
-    wide_steps: 0.2, blocks: 0.4,
+    pairs: 0.3, functions: 0.4, joined: 0.2, choices: 0.2, products: 0.4, gemm: 0.3,
+    attention: 0.3, words: 0.2, wide_steps: 0.2, blocks: 0.4,
 }  # fmt: skip
