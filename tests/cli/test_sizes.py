@@ -64,11 +64,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
         median_ms=None,
     )  # fmt: skip
-<<<<<<< HEAD
-    for home in (libraries, models, sizes, bench):
-=======
-    for home in (models, sizes, bench, next_command):
->>>>>>> heldout
+    for home in (libraries, models, sizes, bench, next_command):
         monkeypatch.setattr(home, "read_library", lambda path: (described, None))
     return str(path)
 
