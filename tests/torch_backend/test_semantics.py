@@ -149,7 +149,7 @@ def test_a_parameter_of_one_element_is_part_of_the_code(backend: Backend) -> Non
 
 def test_changed_parameters_start_no_search(tmp_path: Path) -> None:
     torch._dynamo.reset()
-    backend = Backend(db=tmp_path / "t.db", threads=1, time_limit=1)
+    backend = Backend(db=tmp_path / "t.db", threads=1, trials=4)
     model = nn.Linear(5, 3).eval()
     compiled, counts = torch.compile(model, backend=backend), []
     for factor in (1.0, 2.0):
