@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,18 +95,30 @@ class Needs:
 def needs_of(path: Path) -> Needs:
     """What the shared library *path*, a 64-bit little-endian ELF file, needs to be loaded."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        sections = _sections(data)
-        libraries, versions = list[str](), set[str]()
-        for section in sections:
-            names = sections[section.link].offset if section.kind in (_DYNAMIC, _VERNEED) else 0
-            if section.kind == _DYNAMIC:
-                for at in range(section.offset, section.offset + section.size, _ENTRY.size):
-                    tag, name = _ENTRY.unpack_from(data, at)
-                    if tag == _NEEDED:
-                        libraries.append(_text(data, names + name))
-            elif section.kind == _VERNEED:
-                versions.update(_text(data, names + name) for name in _versions(data, section))
-        return Needs(tuple(libraries), frozenset(versions))
+        return Needs(
+            tuple(_named(data, _DYNAMIC, _needed)), frozenset(_named(data, _VERNEED, _versions))
+        )
+
+
+def _named(
+    data: mmap.mmap, kind: int, places: Callable[[mmap.mmap, _Section], Iterator[int]]
+) -> Iterator[str]:
+    """The names at *places* of the sections of this *kind*."""
+    sections = _sections(data)
+    for section in sections:
+        if section.kind == kind:
+            names = sections[section.link].offset
+            for place in places(data, section):
+                start = names + place
+                yield data[start : data.find(b"\0", start)].decode()
+
+
+def _needed(data: mmap.mmap, section: _Section) -> Iterator[int]:
+    """The names, as offsets, of the libraries in *section*."""
+    for at in range(section.offset, section.offset + section.size, _ENTRY.size):
+        tag, name = _ENTRY.unpack_from(data, at)
+        if tag == _NEEDED:
+            yield name
 
 
 def _versions(data: mmap.mmap, section: _Section) -> Iterator[int]:
@@ -121,10 +133,6 @@ def _versions(data: mmap.mmap, section: _Section) -> Iterator[int]:
             yield name
             place += following
         at += step
-
-
-def _text(data: mmap.mmap, start: int) -> str:
-    return data[start : data.find(b"\0", start)].decode()
 
 
 def _search(data: mmap.mmap) -> bytes | None:

@@ -91,7 +91,7 @@ def test_the_tag_says_which_glibc_the_library_needs(
 def test_a_library_that_needs_others_gets_no_manylinux_tag(tmp_path: Path) -> None:
     x = ap.placeholder((8, 64), name="x")
     state = ap.State.initial([x, ap.compute((8, 64), lambda i, j: x[i, j] * 2.0, name="y")])
-    kernel = ap.build(state.parallel("y", [state.stages[-1].iters[0]]), target="c,cores=2")
+    kernel = ap.build(state.parallel("y", [state.stages[-1].iters[0]]), target="c:cores=2")
     assert (
         main(["package", str(kernel.export(tmp_path / "op.so")), "--wheel", "-o", str(tmp_path)])
         == 0
