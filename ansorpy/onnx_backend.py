@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -298,9 +299,9 @@ def _is_open(info: ValueInfoProto) -> bool:
     return info.type.HasField("tensor_type") and not is_stated
 
 
-def _rounded(size: int) -> int:
+def _rounded(size: float) -> int:
     """The least power of two that is not below *size*."""
-    return 1 << max(size - 1, 0).bit_length()
+    return 1 << max(ceil(size) - 1, 0).bit_length()
 
 
 def _info(name: str, array: Array) -> ValueInfoProto:

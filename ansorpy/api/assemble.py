@@ -15,7 +15,7 @@ from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
 
-__all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of"]
+__all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of", "tasks_of"]
 
 
 def kernel_of(chosen: Chosen) -> Kernel:
@@ -34,14 +34,19 @@ def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Compil
 
 def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> ExecutionPlan:
     """The plan that :func:`model_of` loads, with its memory needs; constants are not packed yet."""
-    workloads = project.network.workloads()
     return plan_network(
         project.network,
-        {w.key: _compiled(c) for w, c in zip(workloads, chosen, strict=True)},
+        tasks_of(project, chosen),
         target=project.target,
         threads=threads,
         median_s=kernels_median_s(project, chosen),
     )
+
+
+def tasks_of(project: Project, chosen: Sequence[Chosen]) -> dict[str, CompiledTask]:
+    """The code of each workload of *project* by its key."""
+    workloads = project.network.workloads()
+    return {w.key: _compiled(c) for w, c in zip(workloads, chosen, strict=True)}
 
 
 def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None:

@@ -15,7 +15,7 @@ from ansorpy.api.request import Request, require_memory
 from ansorpy.api.sized.task_group import TaskGroup
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import UsageError
-from ansorpy.frontend.onnx import load_with_ranges
+from ansorpy.frontend.onnx import Imported, load_with_ranges
 from ansorpy.graph.aliases import capacities_in, with_aliases
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
@@ -33,7 +33,7 @@ from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize, SizeRange
 from ansorpy.target import Target
 
-__all__ = ["Project", "memory_hint", "open_project"]
+__all__ = ["Project", "imported", "memory_hint", "open_project"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -215,6 +215,27 @@ def memory_hint(bytes_needed: int) -> str:
     return f"allow {-(-bytes_needed >> 20)} MiB or more with --memory (memory= in Python)"
 
 
+def imported(
+    model: str | Path | onnx.ModelProto,
+    target: Target,
+    *,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+    alias: Mapping[str, str] | None = None,
+    constants: Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
+) -> Imported:
+    """The graph of *model* as programs for *target* compute it; raises as :func:`open_project`."""
+    found = load_with_ranges(model, shapes, dims, constants, bounds)
+    if alias and target.capability:
+        raise UsageError(
+            f"outputs cannot share the memory of inputs in programs for {target.name}",
+            hint="compile without alias",
+        )
+    graph = with_aliases(found.graph, alias or {})
+    return replace(found, graph=without_routines(graph) if target.capability else graph)
+
+
 def open_project(
     model: str | Path | onnx.ModelProto,
     request: Request,
@@ -237,16 +258,13 @@ def open_project(
             the input whose memory it should share, or the tensors exceed this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    found = load_with_ranges(model, shapes, dims, constants, bounds)
-    if needs_workers and len(found.graph.nodes) >= _MANY_NODES:
+    found = imported(
+        model, request.target, shapes=shapes, dims=dims, alias=alias, constants=constants,
+        bounds=bounds,
+    )  # fmt: skip
+    graph = found.graph
+    if needs_workers and len(graph.nodes) >= _MANY_NODES:
         start_server()
-    graph = with_aliases(found.graph, alias or {})
-    if alias and request.target.capability:
-        raise UsageError(
-            f"outputs cannot share the memory of inputs in programs for {request.target.name}",
-            hint="compile without alias",
-        )
-    graph = without_routines(graph) if request.target.capability else graph
     routines = [node.op.label for node in graph.nodes if isinstance(node.op, Computed)]
     routines += [str(o.counts.dim) for o in graph.outputs if o.counts is not None]
     if routines and request.target.capability:

@@ -40,18 +40,19 @@ def emitted_path(model: Path, output: Path | None, emit: Form | None) -> Path:
     """The path for the program of *model*: *output*, or the model's name with a suffix for *emit*.
 
     Raises:
-        UsageError: That path is the model's own file, or the name of another form than *emit*.
+        UsageError: That path is the model's own file, or the name of no form or of another one
+            than *emit*.
     """
     suffix = (emit or Form.SO).suffix
     library, is_model = output or Path(f"{model.stem}{suffix}"), False
-    if emit is not None and form_of(library) is not emit:
-        raise UsageError(
-            f"{library} is not a name for --emit {emit}", hint=f"let it end in {suffix}"
-        )
     with suppress(OSError):  # there is no such file, or cannot be
         is_model = library.samefile(model)
     if is_model:
         raise UsageError(f"the library would replace the model {model}", hint="name another file")
+    if form_of(library) is not (emit or form_of(library)):
+        raise UsageError(
+            f"{library} is not a name for --emit {emit}", hint=f"let it end in {suffix}"
+        )
     return library
 
 

@@ -187,7 +187,7 @@ def _version(
 ) -> Version:  # fmt: skip
     if emitted_target(library, request.target, request.threads) is request.target:
         [project] = networks.projects
-        refuse_size(project.constant_bytes)
+        refuse_size(project.constant_bytes, project.target)
     with followed(request, talk) as (following, board):
         for peer in peers:
             following.listener(peer)

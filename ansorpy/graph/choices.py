@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-__all__ = ["Choices"]
+__all__ = ["Choices", "UnknownWay"]
 
 T = TypeVar("T")
+
+
+class UnknownWay(ValueError):
+    """The way that was decided is not one of those that a graph can be rewritten in."""
 
 
 class Choices:
@@ -34,10 +38,10 @@ class Choices:
                 earlier answers.
 
         Raises:
-            ValueError: The decided way is not among *ways*.
+            UnknownWay: The decided way is not among *ways*.
         """
         self.asked[question] = ways
         name = self.decided.get(question, next(iter(ways)))
         if name not in ways:
-            raise ValueError(f"{question} has no way {name!r}, only {', '.join(ways)}")
+            raise UnknownWay(f"{question} has no way {name!r}, only {', '.join(ways)}")
         return ways[name]

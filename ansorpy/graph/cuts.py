@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from ansorpy.graph.alternatives import Alternative, Alternatives
@@ -21,10 +21,39 @@ from ansorpy.graph.network import Network, Workload
 from ansorpy.graph.optimize import arrange, simplify
 from ansorpy.graph.partition import partition
 
-__all__ = ["MOST_ALTERNATIVES", "Cuts", "cuts_of"]
+__all__ = ["MOST_ALTERNATIVES", "Cuts", "Cutting", "cuts_of"]
 
 MOST_ALTERNATIVES = 8
 """The most alternatives for one region; further questions get their first answer."""
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How an imported graph becomes a network, as far as its own nodes do not decide it.
+
+    Args:
+        cache_bytes, byte_dots: As of :func:`cuts_of`.
+        answers: To the questions of passes; others get their first one.
+    """
+
+    cache_bytes: int = 0
+    byte_dots: bool = True
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+    def simplified(self, graph: Graph) -> Graph:
+        return simplify(graph, byte_dots=self.byte_dots)
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(self.answers, self.cache_bytes)
+
+    def network(self, graph: Graph) -> Network:
+        """The network of an imported *graph*.
+
+        Raises:
+            UnknownWay: An answer is none for this graph.
+        """
+        return partition(arrange(self.simplified(graph), self.choices))
 
 
 @dataclass(frozen=True)
@@ -32,27 +61,31 @@ class Cuts:
     """A network as it is cut by default, and the regions that can be cut in other ways.
 
     Tasks are named by the keys of their workloads.  ``others`` has the workloads that are called by
-    alternatives but not by ``network``.
+    alternatives but not by ``network``.  ``cutting`` has the answers that are decided.
     """
 
     graph: Graph
     network: Network
     regions: tuple[Alternatives[str], ...]
     others: Mapping[str, Workload]
-    cache_bytes: int = 0
+    cutting: Cutting
 
     def taking(self, options: Sequence[int]) -> Network:
         """The network with alternative number ``options[n]`` taken in region number ``n``."""
         if not any(options):
             return self.network
-        answers: dict[str, str] = {}
+        return partition(arrange(self.graph, self._answering(options).choices))
+
+    def _answering(self, options: Sequence[int]) -> Cutting:
+        answers = dict(self.cutting.answers)
         for region, at in zip(self.regions, options, strict=True):
             answers |= region.options[at].answers
-        return partition(arrange(self.graph, Choices(answers, self.cache_bytes)))
+        return replace(self.cutting, answers=answers)
 
     def decided(self, options: Sequence[int]) -> Cuts:
         """These cuts with *options* taken (see :meth:`taking`): no region is left to choose."""
-        return replace(self, network=self.taking(options), regions=(), others={})
+        cutting = self._answering(options)
+        return replace(self, network=self.taking(options), regions=(), others={}, cutting=cutting)
 
     @property
     def workloads(self) -> dict[str, Workload]:
@@ -91,12 +124,13 @@ def cuts_of(graph: Graph, cache_bytes: int = 0, *, byte_dots: bool = True) -> Cu
         cache_bytes: Size of the caches next to the cores that will run it; 0 if not known.
         byte_dots: See :func:`~ansorpy.graph.optimize.simplify`.
     """
-    tries = _Tries(simplify(graph, byte_dots=byte_dots), cache_bytes)
+    cutting = Cutting(cache_bytes, byte_dots)
+    tries = _Tries(cutting.simplified(graph), cutting)
     default = tries.under({})
     changed = {question: tries.changed_by(question) for question in default.asked}
     regions = tuple(tries.region(questions) for questions in _together(changed))
     others = {key: w for key, w in tries.workloads.items() if key not in default.calls}
-    return Cuts(tries.graph, default.network, regions, others, cache_bytes)
+    return Cuts(tries.graph, default.network, regions, others, cutting)
 
 
 @dataclass(frozen=True)
@@ -111,9 +145,9 @@ class _Try:
 class _Tries:
     """The networks for all answers tried, each made once, and their ``workloads`` by key."""
 
-    def __init__(self, graph: Graph, cache_bytes: int):
+    def __init__(self, graph: Graph, cutting: Cutting):
         self.graph = graph
-        self.cache_bytes = cache_bytes
+        self.cutting = cutting
         self.workloads: dict[str, Workload] = {}
         self._first: dict[str, str] = {}
         self._tried: dict[frozenset[tuple[str, str]], _Try] = {}
@@ -127,7 +161,7 @@ class _Tries:
         return self._tried[key]
 
     def _try(self, answers: Mapping[str, str]) -> _Try:
-        choices = Choices(answers, self.cache_bytes)
+        choices = replace(self.cutting, answers=answers).choices
         network = partition(arrange(self.graph, choices))
         workloads = network.workloads()
         for workload in workloads:

@@ -81,12 +81,7 @@ def check_exportable(path: Path, target: Target, pack: Pack | None = None) -> No
             can be made for the target.
     """
     path = path.absolute()
-    files = (path, *beside(path))
-    if len(set(files)) < len(files):
-        raise UsageError(
-            f"the header would replace the library {path}", hint="let its name end in .so or .c"
-        )
-    demand_writable(*files)
+    demand_writable(path, *beside(path))
     if path.exists() and not path.is_file():  # a device
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
     runtime = runtime_of(target)

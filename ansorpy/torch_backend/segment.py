@@ -11,11 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch.fx import GraphModule
 
-from ansorpy.api.arguments import UNMEASURED
-from ansorpy.api.networks import compile
+from ansorpy.api.arguments import UNMEASURED, NetworkArguments, SearchArguments
+from ansorpy.api.networks import NetworkSpec
+from ansorpy.api.repacking import Programs, compile_programs
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.torch.arrays import array_of, tensor_of
 from ansorpy.frontend.torch.translate import Translated, returned_by
+from ansorpy.options import those
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.size_ranges import AnySize
 
@@ -29,9 +31,9 @@ FIRST_SIZE, GROWTH = 512, 8
 class Segment(torch.nn.Module):
     """A compiled part of a graph.
 
-    It is compiled by the first call, which has the values of parameters, and again when these have
-    changed or when a size exceeds what was compiled.  For changed parameters, nothing is searched:
-    programs come from the database.
+    It is compiled by the first call, which has the values of parameters, and again when a size
+    exceeds what was compiled.  Changed parameters are packed again for the same programs, unless
+    their values lead to others: then it is compiled, but nothing is searched.
 
     Args:
         part: The same operators, for torch to run if they cannot be compiled.
@@ -47,7 +49,9 @@ class Segment(torch.nn.Module):
         self.model: CompiledModel | None = None
         """The compiled code; None before the first call."""
         self.packed = 0
-        """How often it was compiled, and its constants packed."""
+        """How often its constants were packed."""
+        self.compiled = 0
+        """How often it was compiled."""
         self.failure = ""
         """Why torch runs this part; empty if it is compiled."""
         self._translated = translated
@@ -57,6 +61,7 @@ class Segment(torch.nn.Module):
         self._inputs = [one for one in translated.inputs if one not in self._constants]
         self._is_single = len(returned_by(part.graph)) == 1
         self._types = [node.meta["val"].dtype for node in returned_by(part.graph)]
+        self._programs: Programs | None = None
         self._state: list[tuple[int, int]] = []
         self._limits = {name: limit for name, (_, limit) in translated.dims.items()}
         self._places = _places(translated)
@@ -81,7 +86,7 @@ class Segment(torch.nn.Module):
         state = [_state(args[one.number]) for one in self._constants]
         grown = self._grown(args)
         if self.model is None or state != self._state or grown:
-            if not self._compiled(args, searches=self.model is None or grown):
+            if not self._packed(args, is_new=self.model is None or grown):
                 return self._eager[0](*args)
             self._state = state
         assert self.model is not None
@@ -101,26 +106,33 @@ class Segment(torch.nn.Module):
                 grown = grown or limit is not None
         return grown
 
-    def _compiled(self, args: Sequence[Any], *, searches: bool) -> bool:
-        """Compile the part; if that fails, say so, and let torch run it from now on.
+    def _packed(self, args: Sequence[Any], *, is_new: bool) -> bool:
+        """Pack the constants; if that fails, say so, and let torch run the part from now on.
 
         Args:
-            searches: Whether programs may be searched for; otherwise those recorded are taken.
+            is_new: Whether programs are searched for; otherwise there are some, which are kept.
         """
         constants = {one.name: array_of(args[one.number]) for one in self._constants}
-        arguments = {"threads": torch.get_num_threads(), **self._arguments}
-        if not searches:
-            arguments |= UNMEASURED
         try:
-            self.model = compile(
-                self._translated.model, dims=self.dims, constants=constants, **arguments
-            )
+            kept = None if is_new else self._programs
+            self.model = None if kept is None else kept.with_constants(constants)
+            if self.model is None:
+                self._compile(constants, searches=is_new)
         except AnsorpyError as error:
             self.failure = error.message
             _LOG.warning("torch runs a part of the network that is not compiled: %s", error)
             return False
         self.packed += 1
         return True
+
+    def _compile(self, constants: Mapping[str, NDArray[Any]], *, searches: bool) -> None:
+        given = {"threads": torch.get_num_threads(), **self._arguments}
+        if not searches:
+            given |= UNMEASURED
+        network = those(NetworkArguments, given) | {"dims": self.dims, "constants": constants}
+        spec = NetworkSpec(self._translated.model, **network)
+        self.model, self._programs = compile_programs(spec, **those(SearchArguments, given))
+        self.compiled += 1
 
 
 def _places(translated: Translated) -> list[tuple[str, int, int | None]]:

@@ -16,6 +16,7 @@ from ansorpy.errors import NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
@@ -195,6 +196,19 @@ def test_no_call_is_timed_at_which_all_sizes_are_large() -> None:
     least, *_, most = group.tasks.values()
     assert list(least.values()) == [2, 64, 64]
     assert most[dag.main_dim] == 992 and max(task.bytes for task in group.every) <= 1 << 27
+
+
+def test_sizes_are_not_lowered_until_nothing_is_left() -> None:
+    """At half of n, x would be empty; rows, which decide about schedules, are fewer instead."""
+    rows, n = ap.dim("rows", 1, 8192), ap.dim("n", 1, 2000)
+    x = ap.placeholder((rows, n // 1000, 8192), name="x")
+    dag = ap.ComputeDAG([ap.compute(x.shape, lambda *i: x[i] + 1.0, name="y")])
+    group = TaskGroup.of(dag, lambda dag, name: Task(dag, Target.host(), 1, name=name))
+    named = [
+        {dim.name: fixed(size) for dim, size in sizes.items()} for sizes in group.every.values()
+    ]
+    assert named and all(sizes["n"] >= 1000 and sizes["rows"] < 4096 for sizes in named)
+    assert 0 < max(task.bytes for task in group.every) <= 1 << 27
 
 
 def test_schedules_are_timed_between_them_too() -> None:

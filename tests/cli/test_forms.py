@@ -90,6 +90,8 @@ def test_all_forms_compute_the_same(net: str) -> None:
     ("arguments", "message"),
     [
         (["--emit", "a", "-o", "net.so"], "net.so is not a name for --emit a"),
+        (["--target", "c", "--emit", "a"], "programs in C cannot be written as net.a"),
+        (["--target", "sm_90", "-o", "net.o"], "are written as shared libraries alone, not as"),
         (["--emit", "c", "--pack", "at-init"], "do not pack their constants at init"),
         (["--target", "aarch64-linux-gnu", "--pack", "in-file", "--emit", "a"],
          "constants for aarch64-linux-gnu cannot be packed on this machine"),

@@ -71,12 +71,15 @@ def test_files_beside_a_library_that_cannot_be_written(
 
 
 @pytest.mark.parametrize("verb", ["compile", "export"])
-def test_a_library_is_not_replaced_by_its_header(
-    folder: Path, verb: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["net.xyz", "net", "net.h", "net.1", "net.a.1"])
+def test_a_name_that_does_not_say_what_to_write(
+    folder: Path, verb: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--db", str(folder / "t.db"), "-o", str(folder / "net.h")]
+    options = ["--db", str(folder / "t.db"), "-o", str(folder / name)]
     assert main([verb, str(folder / "net.onnx"), *options]) == 2
-    assert "the header would replace the library" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"the name {name} does not say what to write" in said
+    assert "let it end in .so, .a, .o, .c, .ll, .s" in said
 
 
 def test_tuning_needs_a_database_that_can_be_written(
@@ -97,6 +100,7 @@ def test_a_network_with_more_constants_than_a_library_holds(
     onnx.save(model, tmp_path / "net.onnx", save_as_external_data=True, size_threshold=0)
     monkeypatch.setattr(linker, "MAX_BYTES", 1000)
     monkeypatch.setattr(searching, "tune_networks", None)  # never called
-    given = ["compile", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "net.so")]
-    assert main([*given, "--effort", "none", "--db", str(tmp_path / "t.db")]) == 2
-    assert "a library holds up to 2 GiB" in capsys.readouterr().err
+    given = ["compile", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "net.a")]
+    given += ["--target", "aarch64-linux-gnu", "--effort", "none"]
+    assert main([*given, "--db", str(tmp_path / "t.db")]) == 2
+    assert "a library for aarch64-linux-gnu holds up to 2 GiB" in capsys.readouterr().err

@@ -170,6 +170,34 @@ def test_shapes_that_only_a_run_knows(
         assert_same(made, model, {**feeds, "s": np.asarray(value)})
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [{"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+     {"mode": "linear"}, {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+     {"mode": "cubic", "coordinate_transformation_mode": "half_pixel_symmetric"}],
+    ids=lambda given: given["mode"] + given.get("coordinate_transformation_mode", ""),
+)  # fmt: skip
+def test_scales_that_only_a_run_knows(attributes: dict[str, str], rng: Rng) -> None:
+    nodes = [
+        node("Neg", ["s"], ["scales"]),
+        node("Resize", ["x", "", "scales"], ["y"], **attributes),
+    ]
+    shape = (2, 3, 4, 10)
+    model = graph_model(nodes, {"x": shape, "s": (4,)}, ["y"], opset=19)
+    made = compiled(model, None, bounds={"scales": [(1, 1), (1, 1), (0, 4), (1, 2)]})
+    x = floats(rng, *shape)
+    scales = [[1, 1, 1, 1], [1, 1, 2.25, 1.5], [1, 1, 0.5, 2], [1, 1, 4, 1.2]]
+    if "align_corners" not in attributes.values():  # onnxruntime takes the rounded length there
+        scales += [[1, 1, 0.3, 1.21], [1, 1, 3.9, 1.99]]
+    for good in scales:
+        assert_same(made, model, {"x": x, "s": -np.asarray(good, np.float32)})
+    for bad in ([1, 1, 5, 1], [1, 1, 0.2, 1], [1, 2, 1, 1], [1, 1.1, 1, 1], [1, 1, 1, 0.5]):
+        refused(made, {"x": x, "s": -np.asarray(bad, np.float32)}, "scales.size")
+    with pytest.raises(UnsupportedModel) as caught:
+        compiled(model, None)
+    assert "--bound scales=N" in caught.value.rows[0].advice
+
+
 def test_a_size_that_nodes_compute() -> None:
     """Bounds name any tensor, and arithmetic on it is done on sizes."""
     nodes = [

@@ -326,10 +326,30 @@ def test_constants_beyond_what_one_library_holds(
     rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(linker, "MAX_BYTES", 1000)
-    model, _ = programs.model(rng)
-    with pytest.raises(UsageError, match="a library holds up to 2 GiB"):
-        model.export(tmp_path / "net.so")
+    net = programs.network([programs.constants(rng), programs.constants(rng)])
+    target = Target.parse("aarch64-linux-gnu")
+    tasks = programs.tasks(net, target)
+    made = plan_network(net, tasks, target=target, threads=2)
+    with pytest.raises(UsageError, match="for aarch64-linux-gnu holds up to 2 GiB") as caught:
+        export(made, tmp_path / "net.a")
+    assert "x86-64 CPU, which holds any size" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif("x86_64" not in Target.host().triple, reason="needs sections far away")
+@pytest.mark.parametrize("pack", Pack)
+def test_constants_may_be_farther_away_than_2_gib(
+    rng: Rng, tmp_path: Path, pack: Pack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those in the file, and those that init makes, as the linker would place large ones."""
+    places = {".lrodata": 6 << 30, ".lbss": 3 << 30}
+    options = [f"-Wl,--section-start={name}={place:#x}" for name, place in places.items()]
+    monkeypatch.setenv("CC", " ".join(["cc", *options]))
+    layers = exported(rng, tmp_path, pack)
+    x = programs.feed(rng)
+    results = load(tmp_path / "net.so").run(None, {"x": x})
+    for result, expected in zip(results, programs.expected(layers, x), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

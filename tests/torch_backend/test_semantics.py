@@ -119,12 +119,37 @@ def test_parameters_are_packed_again_after_a_step(backend: Backend) -> None:
     model[0].weight.data = torch.randn(8, 4)  # other memory, the same version
     agrees(backend, model, x, compiled=compiled)
     agrees(backend, model, x, compiled=compiled)
-    assert [segment.packed for graph in backend.graphs for segment in graph.segments] == [3]
+    [segment] = [segment for graph in backend.graphs for segment in graph.segments]
+    assert segment.packed == 3 and segment.compiled == 1
+
+
+def test_constants_computed_from_parameters_are_packed_again(backend: Backend) -> None:
+    """The norm becomes part of the convolution's weights; the queries' products are one."""
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(2))
+    model = nn.Sequential(layers, nn.TransformerEncoderLayer(16, 2, 20, batch_first=True)).eval()
+    compiled, x = torch.compile(model, backend=backend), torch.randn(2, 3, 6, 6)
+    agrees(backend, model, x, compiled=compiled)
+    with torch.no_grad():
+        for value in (*model.parameters(), layers[1].running_var, layers[1].running_mean):
+            value.add_(torch.rand_like(value) / 4)
+    agrees(backend, model, x, compiled=compiled)
+    assert {(s.packed, s.compiled) for s in backend.graphs[0].segments} == {(2, 1)}
+
+
+def test_a_parameter_of_one_element_is_part_of_the_code(backend: Backend) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)).eval()
+    compiled, x = torch.compile(model, backend=backend), torch.randn(2, 3)
+    for _ in range(2):
+        agrees(backend, model, x, compiled=compiled)
+        with torch.no_grad():
+            model[1].bias.add_(1)
+    [segment] = backend.graphs[0].segments
+    assert segment.packed == segment.compiled == 2
 
 
 def test_changed_parameters_start_no_search(tmp_path: Path) -> None:
     torch._dynamo.reset()
-    backend = Backend(db=tmp_path / "t.db", threads=1, time_limit=1)
+    backend = Backend(db=tmp_path / "t.db", threads=1, trials=4)
     model = nn.Linear(5, 3).eval()
     compiled, counts = torch.compile(model, backend=backend), []
     for factor in (1.0, 2.0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from dataclasses import replace
 
 import numpy as np
 from onnx import GraphProto
@@ -67,6 +68,20 @@ class Bounds:
         self._lengths.add(name)
         return high
 
+    def factors(self, name: str, count: int) -> Bound | None:
+        """The bounds of *count* factors of sizes, in the tensor *name*; None if there are none.
+
+        Raises:
+            UsageError: There are bounds for another number of factors.
+        """
+        if name not in self._given:
+            return None
+        self._used.add(name)
+        bound = self._given[name]
+        if len(bound) not in (1, count):
+            raise UsageError(f"{name} has {count} numbers and cannot have {len(bound)} bounds")
+        return bound * (count // len(bound))
+
     def apply(
         self, builder: GraphBuilder, known: MutableMapping[str, Elements], name: str, value: str
     ) -> None:
@@ -78,19 +93,22 @@ class Bounds:
         """
         if name not in self._given or name in self._lengths:
             return
+        kind = builder.types[value]
+        if kind.dtype.is_float and may_have_bounds(replace(kind, dtype=DType.INT64)):
+            return  # perhaps factors, which are no sizes
         self._used.add(name)
         if value in builder.constants or value in known:
             raise UsageError(
                 f"{name} is known when the model is compiled, so it has no bound",
                 hint=f"leave out --bound {name}",
             )
-        bound, kind = self._given[name], builder.types[value]
-        count = kind.size
+        bound, count = self._given[name], kind.size
         if not may_have_bounds(kind) or len(bound) not in (1, count):
             given = "" if len(bound) == 1 else f" and cannot have {len(bound)} bounds"
             raise UsageError(
                 f"{name} is {kind.dtype.value}{list(kind.shape)}{given}",
-                hint="bound a whole number, or a list of them; or what a Range or a Loop gives",
+                hint="bound a whole number, a list of them, or the scales of a Resize; or what a "
+                "Range or a Loop gives",
             )
         known[value] = np.asarray(
             _sizes(builder, name, value, bound * (count // len(bound))), object

@@ -16,7 +16,7 @@ from ansorpy.codegen.c.compiler import find_compiler
 from ansorpy.codegen.c.generator import style_of
 from ansorpy.codegen.c.loader import flags_of, load
 from ansorpy.codegen.object_code import ObjectCode
-from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls, TracedCalls
 from ansorpy.runtime.c.source import binary_of, c_source, is_apart
 from ansorpy.runtime.constants import make_pool
@@ -24,7 +24,7 @@ from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.library.checksum import seal
-from ansorpy.runtime.library.forms import Pack
+from ansorpy.runtime.library.forms import Form, Pack, form_of
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
@@ -33,9 +33,6 @@ from ansorpy.target import Target
 from ansorpy.writable import demand_writable
 
 __all__ = ["CRuntime"]
-
-_SOURCE = ".c"
-"""Exports with this suffix are C source; all others are shared libraries."""
 
 
 class CRuntime:
@@ -64,19 +61,25 @@ class CRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
-        if path.suffix == _SOURCE:
-            demand_writable(binary_of(path))
-        else:
-            find_compiler()
+        match form_of(path):
+            case Form.C:
+                demand_writable(binary_of(path))
+            case Form.SO:
+                find_compiler()
+            case _:
+                raise UsageError(
+                    f"programs in C cannot be written as {path.name}",
+                    hint="let the name end in .c, or in .so for a shared library",
+                )
 
     def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
         """Write *path*: C source, with large constants in a file beside it, if the name ends in
         ``.c``; else a shared library."""
         name = library_name(path)
         packed = make_pool(plan, name)
-        is_source = path.suffix == _SOURCE
+        is_source = form_of(path) is Form.C
         with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
-            source = Path(folder, f"{path.stem}{_SOURCE}")
+            source = Path(folder, f"{path.stem}{Form.C.suffix}")
             triple = "" if is_source else Target.host().triple
             metadata = _write(plan, name, packed, source, triple)
             if is_source:

@@ -20,6 +20,7 @@ from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
 from ansorpy.runtime.entry.text import ALIGNMENT, at, metadata_global, require
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.library.data_object import has_large_sections
 from ansorpy.runtime.library.storage import Places
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
@@ -132,10 +133,11 @@ def _constant_globals(source: EntrySource) -> list[str]:
     if places is None:
         lines.append(f"@{name}_pool = global ptr null")
         return lines
-    lines.append(f"@{places.symbol} = external hidden global i8")
-    lines.append(
-        f"@made = internal global [{places.made_bytes} x i8] zeroinitializer, align {_PAGE}"
-    )
+    # They may be farther away than the 2 GiB that code reaches by its own address.
+    far = ', code_model "large"' if has_large_sections(plan.target) else ""
+    kind = f"[{places.made_bytes} x i8]"
+    lines.append(f"@{places.symbol} = external hidden global i8{far}")
+    lines.append(f"@made = internal global {kind} zeroinitializer{far}, align {_PAGE}")
     return lines
 
 

@@ -20,7 +20,7 @@ from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.gpu.executable import GpuExecutable, TimedGpuExecutable
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.gpu.operands import accept_operand, check_operand
-from ansorpy.runtime.library.forms import Pack
+from ansorpy.runtime.library.forms import Form, Pack, form_of
 from ansorpy.runtime.library.linker import find_linker, library_name, linking, refuse_size
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands
@@ -57,13 +57,19 @@ class GpuRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
+        if form_of(path) is not Form.SO:
+            raise UsageError(
+                f"programs for {target.name} are written as shared libraries alone, not as "
+                f"{path.name}",
+                hint="let the name end in .so",
+            )
         find_linker(Target.host())
 
     def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
         """Write the library *path*; the constants are packed here, on this machine's CPU."""
         name, linker = library_name(path), find_linker(Target.host())
         packed = make_pool(plan, name)
-        refuse_size(packed.nbytes)
+        refuse_size(packed.nbytes, plan.target)
         constants = hashlib.sha256(packed.data).digest()
         entry, triple = cuda_source(plan, name, metadata=""), Target.host().triple
         metadata = metadata_of(plan, name, entry, constants, triple)

@@ -20,7 +20,7 @@ from ansorpy.runtime.entry.dispatch import emit_dispatch
 from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.library.archive import write_archive
-from ansorpy.runtime.library.data_object import SECTION, write_data_object
+from ansorpy.runtime.library.data_object import SECTION, has_large_sections, write_data_object
 from ansorpy.runtime.library.forms import Form, Pack, form_of
 from ansorpy.runtime.library.linker import (
     FUNCTIONS,
@@ -67,7 +67,8 @@ def build_program(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None)
         places = contents.add(whole, f"{name}_constants")
         features = required_features(plan.target)
         sources.append(EntrySource(whole, prefix, places, features=features))
-    refuse_size(contents.size + sum(source.made_bytes for source in sources))
+    size = contents.size + sum(source.made_bytes for source in sources)
+    refuse_size(size, plans[0].target)
     metadata = _metadata(name, sources, contents)
     text = metadata.model_dump_json()
     dispatch = ""
@@ -208,9 +209,9 @@ class _Program:
         modules += [(code.code.decode(), target) for code, target in self.codes]
         if self.has_threads:
             modules.append((ending_with_library(machine), machine))
-        text = ir_of(modules)
+        text, flags = ir_of(modules), "al" if has_large_sections(machine) else "a"
         taken_in = (
-            f'.pushsection {SECTION},"a"', ".balign 64", f".globl {self.symbol}",
+            f'.pushsection {SECTION},"{flags}"', ".balign 64", f".globl {self.symbol}",
             f".hidden {self.symbol}", f"{self.symbol}:",
             f'.incbin "{binary_of(path).name}"', ".popsection",
         )  # fmt: skip

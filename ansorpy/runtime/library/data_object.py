@@ -12,16 +12,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["SECTION", "write_data_object"]
+from ansorpy.target import Target
 
-SECTION = "constants"
-"""Name of the section, which linkers keep apart from all others."""
+__all__ = ["SECTION", "has_large_sections", "write_data_object"]
+
+SECTION = ".lrodata"
+"""Name of the section, which linkers keep apart from all others; on x86-64, it may be large."""
 
 _ALIGNMENT = 64
 _PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
-_ALLOC = 2
+_ALLOC, _LARGE = 2, 0x10000000
+_X86_64 = 62
+"""The number, in headers, of the machine whose sections may be large."""
 _GLOBAL_OBJECT, _HIDDEN = 0x11, 2
 _DATA, _SYMBOLS, _NAMES, _SECTION_NAMES, _COUNT = 1, 2, 3, 4, 6
+
+
+def has_large_sections(target: Target) -> bool:
+    """Whether linkers for *target* put large sections where they do not part code and its data."""
+    return target.triple.startswith("x86_64")
 
 
 @dataclass(frozen=True)
@@ -66,14 +75,18 @@ def write_data_object(
         for piece in pieces:
             file.write(piece)
         size = file.tell() - _ALIGNMENT
-        table = _write_tables(file, form, symbol, size)
+        kind = _ALLOC | (_LARGE if machine == _X86_64 else 0)
+        table = _write_tables(file, form, symbol, size, kind)
         entries = form.header.size, 0, 0, form.section.size, _COUNT, _SECTION_NAMES
         file.seek(0)
         file.write(form.header.pack(ident, 1, machine, version, 0, 0, table, flags, *entries))
 
 
-def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int) -> int:
-    """Write symbol, name and section tables after the data; returns the section table's offset."""
+def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, kind: int) -> int:
+    """Write symbol, name and section tables after the data; returns the section table's offset.
+
+    *kind*: Flags of the section with the data.
+    """
     section_names = [b"", SECTION.encode(), b".symtab", b".strtab"]
     section_names += [b".shstrtab", b".note.GNU-stack"]
     blank = form.symbol(0, 0, 0, 0, 0, 0)
@@ -90,7 +103,7 @@ def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int) -> int:
     # Fields: name, type, flags, address, offset, size, link, info, alignment, entry size.
     rows = (
         (0,) * 10,
-        (names[_DATA], _PROGBITS, _ALLOC, 0, _ALIGNMENT, size, 0, 0, _ALIGNMENT, 0),
+        (names[_DATA], _PROGBITS, kind, 0, _ALIGNMENT, size, 0, 0, _ALIGNMENT, 0),
         (names[_SYMBOLS], _SYMTAB, 0, 0, *places[0], _NAMES, 1, 8, len(blank)),
         (names[_NAMES], _STRTAB, 0, 0, *places[1], 0, 0, 1, 0),
         (names[_SECTION_NAMES], _STRTAB, 0, 0, *places[2], 0, 0, 1, 0),

@@ -1,4 +1,4 @@
-"""Read a library's metadata without running any of its code: a minimal ELF reader.
+"""Read a library's metadata, and what it needs, without running its code: a minimal ELF reader.
 
 Loading a library runs its constructors, so a foreign file must be rejected before that.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ansorpy.errors import ForeignFile
 
-__all__ = ["find_metadata", "machine_of", "section_called"]
+__all__ = ["Needs", "find_metadata", "machine_of", "needs_of", "section_called"]
 
 _SUFFIX = b"_metadata"
 _ELF = b"\x7fELF\x02\x01"
@@ -21,7 +21,11 @@ _ELF = b"\x7fELF\x02\x01"
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_NOBITS, _DYNSYM = 8, 11
+_DYNAMIC, _NOBITS, _DYNSYM, _VERNEED = 6, 8, 11, 0x6FFFFFFE
+_ENTRY = struct.Struct("<qQ")
+_NEEDED = 1
+_NEED = struct.Struct("<HHIII")
+_VERSION = struct.Struct("<IHHII")
 _MAX_BYTES = 16 << 20
 
 
@@ -78,6 +82,57 @@ def machine_of(path: Path) -> int:
     with path.open("rb") as file:
         _, _, machine, *_ = _HEADER.unpack(file.read(_HEADER.size))
     return int(machine)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The shared libraries that a library is linked with, and the symbol versions that it needs."""
+
+    libraries: tuple[str, ...]
+    versions: frozenset[str]
+
+
+def needs_of(path: Path) -> Needs:
+    """What the shared library *path*, a 64-bit little-endian ELF file, needs to be loaded."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return Needs(
+            tuple(_named(data, _DYNAMIC, _needed)), frozenset(_named(data, _VERNEED, _versions))
+        )
+
+
+def _named(
+    data: mmap.mmap, kind: int, places: Callable[[mmap.mmap, _Section], Iterator[int]]
+) -> Iterator[str]:
+    """The names at *places* of the sections of this *kind*."""
+    sections = _sections(data)
+    for section in sections:
+        if section.kind == kind:
+            names = sections[section.link].offset
+            for place in places(data, section):
+                start = names + place
+                yield data[start : data.find(b"\0", start)].decode()
+
+
+def _needed(data: mmap.mmap, section: _Section) -> Iterator[int]:
+    """The names, as offsets, of the libraries in *section*."""
+    for at in range(section.offset, section.offset + section.size, _ENTRY.size):
+        tag, name = _ENTRY.unpack_from(data, at)
+        if tag == _NEEDED:
+            yield name
+
+
+def _versions(data: mmap.mmap, section: _Section) -> Iterator[int]:
+    """The names, as offsets, of the versions in *section*: a list for each library, linked by
+    distances of which the last is 0."""
+    at, step = section.offset, 1
+    while step:
+        _, count, _, first, step = _NEED.unpack_from(data, at)
+        place = at + first
+        for _ in range(count):
+            _, _, _, name, following = _VERSION.unpack_from(data, place)
+            yield name
+            place += following
+        at += step
 
 
 def _search(data: mmap.mmap) -> bytes | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
+
+from ansorpy.errors import UsageError
 
 __all__ = ["Form", "Pack", "form_of"]
 
@@ -38,5 +41,16 @@ class Pack(StrEnum):
 
 
 def form_of(path: Path) -> Form:
-    """The form of the file *path*, by its suffix; a shared library if that says nothing."""
-    return next((form for form in Form if form.suffix == path.suffix), Form.SO)
+    """The form of the file *path*, by its suffix; ``net.so.1`` is a shared library, too.
+
+    Raises:
+        UsageError: No form has this suffix.
+    """
+    suffix = Path(re.sub(r"\.so(\.\d+)+$", ".so", path.name)).suffix
+    for form in Form:
+        if form.suffix == suffix:
+            return form
+    raise UsageError(
+        f"the name {path.name} does not say what to write",
+        hint=f"let it end in {', '.join(form.suffix for form in Form)}",
+    )

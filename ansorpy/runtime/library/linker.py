@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from ansorpy.codegen.compiler_driver import Driver, find_driver
 from ansorpy.errors import UsageError
 from ansorpy.runtime.library.checksum import seal
+from ansorpy.runtime.library.data_object import has_large_sections
 from ansorpy.target import Target
 
 __all__ = [
@@ -25,7 +26,7 @@ FUNCTIONS = ("init", "plan", "run", "metadata")
 """Functions and data a library exports; each symbol is prefixed with the library name and ``_``."""
 
 MAX_BYTES = (1 << 31) - (64 << 20)
-"""Largest size of one library's constants: its code addresses data within 2 GiB."""
+"""Largest size of one library's constants where code addresses all data within 2 GiB."""
 
 
 class Linker(Driver):
@@ -130,10 +131,12 @@ def linking(name: str, path: Path, linker: Linker) -> Iterator[Link]:
         os.replace(link.folder / link.soname, path)
 
 
-def refuse_size(size: int) -> None:
-    """Raise :class:`UsageError` if one library cannot hold *size* bytes of constants."""
-    if size > MAX_BYTES:
+def refuse_size(size: int, target: Target) -> None:
+    """Raise :class:`UsageError` if a library for *target* cannot hold *size* bytes of constants."""
+    if size > MAX_BYTES and not has_large_sections(target):
         raise UsageError(
-            f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB",
-            hint="run the network without a library: ansorpy run, or ansorpy.compile in Python",
+            f"the constants take {size / 2**30:.2f} GiB; a library for {target.name} holds up to "
+            "2 GiB",
+            hint="make one for an x86-64 CPU, which holds any size, or run the network without a "
+            "library, where its programs can run: ansorpy run, or ansorpy.compile in Python",
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import element_type
 from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.runtime.packages.platform_tag import platform_tag
 from ansorpy.runtime.packages.signature import NamedPort, demand_packable, named_ports
 from ansorpy.runtime.ports import MAX_RANK, described
 from ansorpy.runtime.status import Status
@@ -38,7 +39,7 @@ def write_wheel(library: Path, folder: Path, version: str) -> Path:
     demand_packable(metadata, library)
     name, inputs, outputs = metadata.name, *named_ports(metadata)
     arch = (metadata.target.triple or Target.host().triple).split("-")[0]
-    tag = f"py3-none-linux_{arch}"
+    tag = f"py3-none-{platform_tag(library, arch)}"
     needs = ["numpy>=1.25"]
     if any(_needs_ml_dtypes(named) for named in (*inputs, *outputs)):
         needs.append("ml_dtypes")

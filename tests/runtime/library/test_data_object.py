@@ -37,6 +37,6 @@ def test_llvm_reads_what_was_written(triple: str, tmp_path: Path) -> None:
     assert machine == TRIPLES[triple]
     image = llvm.ObjectFileRef.from_data(made)  # has to outlive its sections
     sections = {s.name(): bytes(s.data()) for s in image.sections() if s.size()}
-    assert sections[b"constants"] == b"".join(parts)
+    assert sections[b".lrodata"] == b"".join(parts)
     assert b".note.GNU-stack" in sections[b".shstrtab"]
     assert made.count(b"\0net_data\0") == 1

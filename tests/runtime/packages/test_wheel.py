@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ansorpy as ap
 from ansorpy.cli.main import main
 from tests.runtime.packages.libraries import fixed, twice
 
@@ -72,6 +75,29 @@ def test_a_wheel_needs_numpy_alone(tmp_path: Path, rng: np.random.Generator) -> 
     with np.load(work / "results.npz") as results:
         for name, array in zip(results, wanted, strict=True):
             np.testing.assert_allclose(results[name], array, rtol=1e-4, atol=1e-5)
+
+
+def test_the_tag_says_which_glibc_the_library_needs(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    library, _, _ = fixed(tmp_path, rng)
+    found = re.findall(rb"\0GLIBC_2\.(\d+)[.\d]*(?=\0)", library.read_bytes())
+    assert main(["package", str(library), "--wheel", "-o", str(tmp_path)]) == 0
+    [wheel] = tmp_path.glob("*.whl")
+    arch = platform.machine()
+    assert wheel.name.endswith(f"-manylinux_2_{max(map(int, found))}_{arch}.whl")
+
+
+def test_a_library_that_needs_others_gets_no_manylinux_tag(tmp_path: Path) -> None:
+    x = ap.placeholder((8, 64), name="x")
+    state = ap.State.initial([x, ap.compute((8, 64), lambda i, j: x[i, j] * 2.0, name="y")])
+    kernel = ap.build(state.parallel("y", [state.stages[-1].iters[0]]), target="c:cores=2")
+    assert (
+        main(["package", str(kernel.export(tmp_path / "op.so")), "--wheel", "-o", str(tmp_path)])
+        == 0
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    assert wheel.name.endswith(f"-linux_{platform.machine()}.whl")
 
 
 def assert_recorded(archive: zipfile.ZipFile) -> None:

@@ -24,6 +24,7 @@ from ansorpy.frontend.onnx.images.sized_resize import (
     SizedAxis,
     computed_tables,
     resized_by,
+    resized_by_data,
     resized_to,
 )
 from ansorpy.graph.ops import Fn, Repeat, Resample, Shape
@@ -90,6 +91,8 @@ def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
     shape = ctx.shape()
     rank = len(shape)
     named = [ctx.axis(a, rank) for a in ctx.ints("axes", range(rank))]
+    if ctx.has_input(2) and ctx.input(2) not in ctx.builder.constants:
+        return [*resized_by_data(ctx, named, 2)]
     crops = coordinates == "tf_crop_and_resize"
     region = _optional(ctx, 1, "roi") if crops else np.zeros(0)
     scales = _optional(ctx, 2, "scales").astype(np.float32)

@@ -6,20 +6,21 @@ largest.  Otherwise, the positions are computed at run time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, one_size
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size
 from ansorpy.frontend.onnx.images.coordinates import Axis, ResizeRule
 from ansorpy.frontend.onnx.ratio import ratio_of
-from ansorpy.graph.ops import Fn, Reduce, ReduceOp
+from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Reshape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.sizes import at, fixed
 
-__all__ = ["SizedAxis", "computed_tables", "resized_by", "resized_to"]
+__all__ = ["SizedAxis", "computed_tables", "resized_by", "resized_by_data", "resized_to"]
 
 FLOAT64 = DType.FLOAT64
 _FREE = ("asymmetric", "half_pixel", "tf_half_pixel_for_nn", "pytorch_half_pixel")
@@ -35,12 +36,17 @@ _MOST_PARTS = 1 << 10
 
 @dataclass(frozen=True)
 class SizedAxis:
-    """An axis of ``size`` elements, resized to ``out``; ``scale`` is None if it varies."""
+    """An axis of ``size`` elements, resized to ``out``.
+
+    ``scale`` is None if it varies: it is then the number in the value ``factor``, or else that of
+    ``out`` over ``size``.
+    """
 
     axis: int
     size: AnyExtent
     out: AnyExtent
     scale: float | None
+    factor: str | None = None
 
     def largest(self, coordinates: str) -> Axis | None:
         """The axis at its largest size, if its positions are those at all sizes."""
@@ -77,6 +83,40 @@ def resized_to(axis: int, size: AnyExtent, out: AnyExtent) -> SizedAxis:
     fits = out * ratio.denominator == size * ratio.numerator
     scale = float(np.float32(ratio.numerator) / np.float32(ratio.denominator)) if fits else None
     return SizedAxis(axis, size, out, scale)
+
+
+def resized_by_data(ctx: NodeContext, named: Sequence[int], index: int) -> list[SizedAxis]:
+    """The axes *named*, whose scales are data: operand *index*, for which the user gave bounds.
+
+    A run fails if a result is larger than they allow, or would be empty.
+    """
+    name, value = ctx.node.input[index], ctx.input(index)
+    if ctx.shape(index) != (len(named),):
+        raise Unsupported("scales", f"give {len(named)} positive numbers")
+    bound = None if ctx.bounds is None else ctx.bounds.factors(name, len(named))
+    if bound is None:
+        raise ctx.unknown("scales", value, name)
+    made = []
+    for n, (axis, (low, high)) in enumerate(zip(named, bound, strict=True)):
+        size = ctx.shape()[axis]
+        factor = ctx.reshape(ctx.slice(ctx.cast(value, DType.FLOAT32), {0: Cut(n, 1)}), ())
+        length = ctx.apply(Fn.MUL, factor, ctx.size(size, DType.FLOAT32))
+        ends = max(low * least(size), 1), size * high
+        below, above = (
+            _counted(ctx, ctx.apply(fn, length), f"{name}.size.{n}", *ends)
+            for fn in (Fn.FLOOR, Fn.CEIL)
+        )
+        if below == above:  # one number, hence the scale is one, too
+            made.append(SizedAxis(axis, size, below, float(high)))
+        else:
+            made.append(SizedAxis(axis, size, below, None, factor))
+    return made
+
+
+def _counted(ctx: NodeContext, length: str, name: str, low: int, high: AnyExtent) -> AnyExtent:
+    """The size that *length*, a float, tells."""
+    told = ctx.builder.emit(Reshape(()), [ctx.cast(length, DType.INT64)], name)
+    return ctx.builder.counted(told, high, low)
 
 
 def computed_tables(ctx: NodeContext, axis: SizedAxis, rule: ResizeRule) -> tuple[str, str | None]:
@@ -117,11 +157,20 @@ def _stretch(ctx: NodeContext, axis: SizedAxis) -> tuple[str, float]:
     if axis.scale is not None:
         known = min(axis.scale, 1.0)
         return ctx.literal(known, FLOAT64), known
-    out, size = (ctx.size(e, DType.FLOAT32) for e in (axis.out, axis.size))
-    scale = ctx.cast(ctx.apply(Fn.DIV, out, size), FLOAT64)
+    scale = ctx.cast(_scale(ctx, axis), FLOAT64)
     return ctx.apply(Fn.MIN, scale, ctx.literal(1.0, FLOAT64)), min(
         least(axis.out) / most(axis.size), 1.0
     )
+
+
+def _scale(ctx: NodeContext, axis: SizedAxis) -> str:
+    """The scale, float32."""
+    if axis.scale is not None:
+        return ctx.literal(axis.scale, DType.FLOAT32)
+    if axis.factor is not None:
+        return axis.factor
+    out, size = (ctx.size(e, DType.FLOAT32) for e in (axis.out, axis.size))
+    return ctx.apply(Fn.DIV, out, size)
 
 
 def _linear(ctx: NodeContext, distance: str) -> str:
@@ -151,9 +200,7 @@ def _coordinates(ctx: NodeContext, axis: SizedAxis, mode: str) -> str:
     half = ctx.literal(0.5, DType.FLOAT32)
     x = ctx.cast(ctx.places(axis.out), DType.FLOAT32)
     size, out = (ctx.size(e, DType.FLOAT32) for e in (axis.size, axis.out))
-    scale = ctx.apply(Fn.DIV, out, size)
-    if axis.scale is not None:
-        scale = ctx.literal(axis.scale, DType.FLOAT32)
+    scale = _scale(ctx, axis)
     match mode:
         case "asymmetric":
             return ctx.apply(Fn.DIV, x, scale)
@@ -182,11 +229,10 @@ def _coordinates(ctx: NodeContext, axis: SizedAxis, mode: str) -> str:
 def _length(ctx: NodeContext, axis: SizedAxis) -> str:
     """The new length before truncation, less one."""
     exact = None if axis.scale is None else ratio_of(axis.scale).times(ratio_of(axis.size))
-    if exact is None or exact.below == 1 or axis.scale is None:
+    if axis.factor is None and (exact is None or exact.below == 1):
         return ctx.size(axis.out - 1, DType.FLOAT32)
-    scale, one = (ctx.literal(v, DType.FLOAT32) for v in (axis.scale, 1.0))
-    whole = ctx.apply(Fn.MUL, ctx.size(axis.size, DType.FLOAT32), scale)
-    return ctx.apply(Fn.SUB, whole, one)
+    whole = ctx.apply(Fn.MUL, ctx.size(axis.size, DType.FLOAT32), _scale(ctx, axis))
+    return ctx.apply(Fn.SUB, whole, ctx.literal(1.0, DType.FLOAT32))
 
 
 def _nearest(ctx: NodeContext, axis: SizedAxis, place: str, rounding: str) -> str:
