@@ -61,7 +61,7 @@ class Evolution:
     smallest_group: int = 48
     considered: int = 256
     """Rows of each placed sketch that may be offered."""
-    doubt: float = 0.5
+    doubt: float = 0.25
     """Expected error of a score's logarithm where nothing similar has been measured."""
     survivors: int | None = None
     """If set, nothing will be measured, so that only the model counts: this many placed sketches
