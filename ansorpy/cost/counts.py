@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ansorpy.ir.analysis.conditions import skip_condition
+from ansorpy.ir.analysis.conditions import choices, skip_condition
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import (
     Binary,
@@ -27,7 +27,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.operators import BITWISE
 
-__all__ = ["OpCounts", "count_ops"]
+__all__ = ["OpCounts", "count_choices", "count_ops"]
 
 _SIMPLE_CALLS = (
     Function.NEG, Function.ABS, Function.FLOOR, Function.CEIL, Function.ROUND, Function.WORD,
@@ -101,6 +101,20 @@ def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
     """
     counts = OpCounts()
     for expr in _Evaluated(indices).nodes(body):
+        _count(counts, expr)
+    return counts
+
+
+@lru_cache(maxsize=1024)
+def count_choices(body: Expr) -> OpCounts:
+    """Count the operations of the conditions by which *body* chooses (:func:`.choices`).
+
+    :func:`count_ops` counts them, too.
+    """
+    counts = OpCounts()
+    asked = [e for e in walk(body) if isinstance(e, Select) and not _chooses_by_axis(e)]
+    conditions = {e.cond for e in asked}.intersection(choices(body))
+    for expr in {part for condition in conditions for part in walk(condition)}:
         _count(counts, expr)
     return counts
 

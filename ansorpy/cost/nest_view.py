@@ -25,7 +25,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ansorpy.cost.access import AccessView, Floats, Masks, Number, Walk, is_number, number_of
-from ansorpy.cost.counts import OpCounts, count_ops
+from ansorpy.cost.counts import OpCounts, count_choices, count_ops
 from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Nest, Settings
 from ansorpy.schedule.tables.size import Size, as_array
@@ -101,6 +101,8 @@ class LeafView:
     """Number of settings: the length of the arrays."""
     ops: OpCounts
     body_ops: OpCounts
+    choice_ops: OpCounts
+    """Those of ``body_ops`` that are of conditions which load nothing."""
     extent: Sequence[Floats]
     real: dict[int, Masks]
     """By loop number, outermost first, for loops that may have several iterations: where they do.
@@ -112,6 +114,8 @@ class LeafView:
     max_unroll: Floats
     changes_guard: Mapping[int, Masks]
     """Where a real loop affects the condition that guards the sum."""
+    changes_choice: Mapping[int, Masks]
+    """Where a real loop affects a condition of ``choice_ops``."""
     inner_prod: Sequence[Floats]
     """Evaluations inside each depth; depth 0 is the whole statement."""
     outer_prod: Sequence[Floats]
@@ -172,6 +176,7 @@ def _view_leaf(leaf: Leaf, candidates: int, seen: Seen) -> LeafView:
         rows=rows,
         ops=count_ops(leaf.body),
         body_ops=count_ops(leaf.body, indices=False),
+        choice_ops=count_choices(leaf.body),
         extent=extent,
         real=real,
         parallel=_flags([loop.parallel for loop in leaf.loops], real),
@@ -179,6 +184,7 @@ def _view_leaf(leaf: Leaf, candidates: int, seen: Seen) -> LeafView:
         unroll=_flags([loop.unroll for loop in leaf.loops], real),
         max_unroll=_column(leaf.max_unroll, rows),
         changes_guard=_flags(leaf.changes_guard, real),
+        changes_choice=_flags(leaf.changes_choice, real),
         inner_prod=_products(factors[::-1], rows)[::-1],
         outer_prod=_products(factors, rows),
         buffers=buffers,

@@ -8,7 +8,7 @@ import pytest
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.search import variety
 from ansorpy.search.population import Candidate, Scored, sample_valid, score_all, top
-from ansorpy.search.variety import Codes, varied
+from ansorpy.search.variety import Codes, Tried, varied
 from tests.search.tasks import dense_relu, sampler
 
 
@@ -37,11 +37,11 @@ def test_nothing_twice_and_nothing_that_is_taken(error: float) -> None:
     found = groups(1)
     first = varied(found, 20, (), set(), error)
     taken = {c.key for c in first}
-    second = varied(found, 400, first, taken, error)
+    second = varied(found, 400, [Tried(c) for c in first], taken, error)
     keys = [c.key for c in (*first, *second)]
     assert len(first) == 20 and len(set(keys)) == len(keys)
     assert len(keys) == len({c.key for g in found for c in g.candidates()})
-    assert varied([], 4, first, taken, error) == []
+    assert varied([], 4, [Tried(c) for c in first], taken, error) == []
 
 
 def test_of_programs_nearly_the_same_a_few_are_tried_first() -> None:
@@ -63,6 +63,22 @@ def test_of_programs_nearly_the_same_a_few_are_tried_first() -> None:
     assert apart[1] > apart[0]
 
 
+def test_what_the_model_got_wrong_counts_for_programs_alike() -> None:
+    """Of equally good programs, those near one that was slower than its score come last."""
+    [group] = groups(3, sketches=1, rows=120)
+    equal = Scored(group.sketch, group.table, np.ones(len(group)))
+    slow, *others = equal.candidates()
+    fast = max(others, key=lambda c: differing(slow, c))
+    taken = {slow.key, fast.key}
+    chosen = varied([equal], 30, [Tried(slow, 2.0), Tried(fast, 0.5)], taken, 0.0)
+    nearer = [differing(fast, c) < differing(slow, c) for c in chosen]
+    assert np.mean(nearer[:10]) > np.mean(nearer[20:])
+    # A failure says nothing about speed, and errors that all agree do not change the order.
+    for tried in ([Tried(slow), Tried(fast)], [Tried(slow, 2.0), Tried(fast, 2.0)]):
+        found = varied([equal], 30, tried, taken, 0.0)
+        assert [c.key for c in found] == [c.key for c in varied([equal], 30, (), taken, 0.0)]
+
+
 def test_many_tried_programs_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
 
@@ -72,7 +88,7 @@ def test_many_tried_programs_are_compared_at_once(monkeypatch: pytest.MonkeyPatc
         return found
 
     monkeypatch.setattr(variety, "differing", differing_rows)
-    tried = [c for g in groups(6, rows=500) for c in g.candidates()]
+    tried = [Tried(c) for g in groups(6, rows=500) for c in g.candidates()]
     assert len(varied(groups(5), 12, tried, set(), 0.5)) == len(compared) == 12 < len(tried)
 
 
@@ -90,7 +106,7 @@ def test_what_was_tried_makes_its_neighbours_wait() -> None:
     [group] = groups(3, sketches=1, rows=200)
     even = Scored(group.sketch, group.table, np.ones(len(group)))
     [tried, *_] = even.candidates()
-    chosen = varied([even], 5, [tried], {tried.key}, 0.5)
+    chosen = varied([even], 5, [Tried(tried)], {tried.key}, 0.5)
     others = [c for c in even.candidates() if c.key != tried.key]
     farthest = max(differing(tried, c) for c in others)
     assert differing(tried, chosen[0]) == farthest

@@ -14,7 +14,7 @@ from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.sizes import fixed
 
-__all__ = ["conjuncts", "held_at", "least_added", "share_held", "skip_condition"]
+__all__ = ["choices", "conjuncts", "held_at", "least_added", "share_held", "skip_condition"]
 
 _MOST_POINTS = 1 << 22
 
@@ -33,6 +33,14 @@ def skip_condition(reduction: Reduce) -> Expr | None:
         return None
     skips = source.other.value == reduction.kind.identity(reduction.dtype)
     return source.cond if skips and not _loads(source.cond) else None
+
+
+@lru_cache(maxsize=1024)
+def choices(body: Expr) -> tuple[Expr, ...]:
+    """The conditions of the selects in *body* that load nothing; not that under which it adds."""
+    skipped = skip_condition(body) if isinstance(body, Reduce) else None
+    found = dict.fromkeys(e.cond for e in walk(body) if isinstance(e, Select))
+    return tuple(cond for cond in found if cond is not skipped and not _loads(cond))
 
 
 def least_added(reduction: Reduce) -> float:

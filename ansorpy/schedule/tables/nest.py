@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.analysis.affine import index_terms, linear
-from ansorpy.ir.analysis.conditions import share_held, skip_condition
+from ansorpy.ir.analysis.conditions import choices, share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.loops import ForKind
@@ -111,6 +111,9 @@ class Leaf:
     """
     held: float = 1.0
     """The fraction of iterations in which that condition holds; 1 if there is none."""
+    changes_choice: tuple[Size, ...] = ()
+    """For each loop, whether a choice's condition that loads nothing depends on it; () if there is
+    none."""
     settings: Settings | None = None
     instances: Size = 1
     """Number of instances of the tile that exist at once; above 1 if it is copied ahead."""
@@ -160,6 +163,7 @@ class _Builder:
         return Leaf(
             name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
             self.bounds.number(stage.max_unroll), len(self._outer(stage)), changes_guard, held,
+            changes_choice=self._changing(name, choices(op.body), loops),
             instances=instances(self.bounds, stage),
             shared_bytes=stage_bytes(self.bounds, stage),
             bulk=self.bounds.number(stage.bulk),
@@ -171,13 +175,22 @@ class _Builder:
         condition = skip_condition(op.body) if isinstance(op.body, Reduce) else None
         if condition is None:
             return (), 1.0
+        return self._changing(name, [condition], loops), share_held(condition)
+
+    def _changing(
+        self, name: str, conditions: Sequence[Expr], loops: Sequence[Loop]
+    ) -> tuple[Size, ...]:
+        """For each loop, whether one of *conditions* depends on it; () for no condition."""
+        if not conditions:
+            return ()
         moved = {
             loop
+            for condition in conditions
             for axis in walk(condition)
             if isinstance(axis, Axis)
             for loop in self.strides(name)[axis.name]
         }
-        return tuple(int((x.stage, x.name) in moved) for x in loops), share_held(condition)
+        return tuple(int((x.stage, x.name) in moved) for x in loops)
 
     # Loops
 

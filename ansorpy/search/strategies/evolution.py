@@ -27,7 +27,7 @@ from ansorpy.search.population import (
     score_all,
 )
 from ansorpy.search.strategy import Context
-from ansorpy.search.variety import varied
+from ansorpy.search.variety import Tried, varied
 
 __all__ = ["Evolution", "crossover", "genes"]
 
@@ -48,7 +48,7 @@ class Evolution:
     worst before selection, so that negative scores work.  Crossover, which TVM never released,
     follows the paper.  The first generation also offers candidates, because a model trained on few
     trials is most wrong where evolution takes it.  Among nearly identical programs, which the model
-    judges alike, only a few are measured first.
+    judges alike, only a few are measured first, and the model's error on these counts for the rest.
     """
 
     sketches: int = 10
@@ -62,7 +62,7 @@ class Evolution:
     smallest_group: int = 48
     considered: int = 256
     """Rows of each placed sketch that may be offered."""
-    doubt: float = 0.5
+    doubt: float = 0.25
     """Expected error of a score's logarithm where nothing similar has been measured."""
     survivors: int | None = None
     """If set, nothing will be measured, so that only the model counts: this many placed sketches
@@ -73,7 +73,7 @@ class Evolution:
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
     _told: list[tuple[Pair, float]] = field(default_factory=list, repr=False)
     """Trials of earlier runs, received before the first call of :meth:`ask`."""
-    _tried: list[Candidate] = field(default_factory=list, repr=False)
+    _tried: list[Tried] = field(default_factory=list, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
         if self._pairs is None:
@@ -102,7 +102,7 @@ class Evolution:
         timed = [(result.median_s, c) for c, result in found if result.ok]
         limit = int(self.measured_share * self.population)
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
-        self._tried += [c for c, _ in found]
+        self._tried += Tried.of(found)
         told = [(c.sketch.pair, r.median_s if r.ok else float("inf")) for c, r in found]
         if self._pairs is None:
             self._told += told
@@ -149,7 +149,7 @@ class Evolution:
         context: Context,
     ) -> list[Candidate]:
         """Candidates of *pair*, best first, alternating between all generations and the first."""
-        tried = [c for c in self._tried if c.sketch.pair == pair]
+        tried = [t for t in self._tried if t.candidate.sketch.pair == pair]
         evolved, surveyed = (
             varied(
                 [g for g in groups if g.sketch.pair == pair],

@@ -12,9 +12,9 @@ from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.space import Space, Table
-from ansorpy.search.population import Candidate, Pool, Scored, merged, sample_valid, score_all
+from ansorpy.search.population import Pool, Scored, merged, sample_valid, score_all
 from ansorpy.search.strategy import Context, Results
-from ansorpy.search.variety import varied
+from ansorpy.search.variety import Tried, varied
 from ansorpy.search.walks.actions import Actions, observed
 from ansorpy.search.walks.ppo import Ppo, PpoOptions, Trail
 
@@ -95,7 +95,7 @@ class PolicyWalk(ABC):
     considered: int = 256
     doubt: float = 0.5
     _walks: dict[str, Walk] = field(default_factory=dict, init=False, repr=False)
-    _tried: list[Candidate] = field(default_factory=list, init=False, repr=False)
+    _tried: list[Tried] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
         demand_torch(f'the policy of the strategy "{type(self).__name__}"')
@@ -115,7 +115,7 @@ class PolicyWalk(ABC):
         return self._round(context, n, None)
 
     def tell(self, found: Results) -> None:
-        self._tried += [candidate for candidate, _ in found]
+        self._tried += Tried.of(found)
 
     def _round(self, context: Context, n: int, pairs: Collection[Pair] | None) -> Pool:
         """A round on placed sketches of *pairs*, of all by default."""

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.cost.analytic.cpu.cache_sets import SetCache
+from ansorpy.cost.analytic.cpu.core import step_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.memory import Footprints
-from ansorpy.cost.analytic.cpu.model import CpuModel, LeafCost, leaf_cost
+from ansorpy.cost.analytic.cpu.model import CpuModel, LeafCost, leaf_cost, thread_balance
 from ansorpy.cost.analytic.cpu.tile import tile_of
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.counts import count_ops
 from ansorpy.cost.nest_view import LeafView, view_nest
+from ansorpy.ir.builders import all_of, select
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
@@ -246,3 +248,68 @@ def test_seconds_lie_between_the_largest_cause_and_all_of_them(rng: np.random.Ge
     assert causes.shape == (9, 2, 5)
     assert (causes.max(2).sum(1) <= seconds * (1 + 1e-12)).all()
     assert (seconds <= causes.sum((1, 2)) * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    ("vectors", "instructions"),
+    [(["c"], 1.0), (["i", "c"], 1.0), (["i"], 3.5), ([], 3.5)],
+    ids=str,
+)
+def test_a_condition_is_tested_for_each_vector_only_where_lanes_differ(
+    vectors: list[str], instructions: float
+) -> None:
+    """A choice, and two comparisons with an "and" of half an instruction."""
+    x = placeholder((16, 16), name="x")
+    inside = compute(
+        (18, 16), lambda i, c: select(all_of(i >= 1, i < 17), x[i - 1, c], 0.0), name="pad"
+    )
+    state = State.initial(ComputeDAG([inside]))
+    if vectors == ["i"]:
+        state = state.reorder("pad", ["c", "i"])
+    state = state.vectorize("pad", vectors) if vectors else state
+    [view] = view_nest(build_nest(state, {}), 1)
+    tile = tile_of(view, MACHINE)
+    rate = MACHINE.vector_ops_per_cycle if vectors else MACHINE.narrow_ops_per_cycle
+    [cycles] = step_cycles(view, tile, MACHINE).arithmetic
+    assert cycles * rate == instructions * tile.accumulators[0]
+
+
+def _transposing(pitch: int, is_unrolled: bool) -> LeafView:
+    """64 rows, *pitch* elements apart, are read by columns, 16 of them at a time."""
+    a = placeholder((64, pitch), name="A")
+    dag = ComputeDAG([compute((pitch, 64), lambda c, v: a[v, c], name="T")])
+    state, (c0, c1) = State.initial(dag).split("T", "c", (16,))
+    state = state.unroll("T", c1) if is_unrolled else state
+    [view] = view_nest(build_nest(state.vectorize("T", ["v"]), {}), 1)
+    return view
+
+
+def test_squares_that_are_transposed_in_registers_are_no_gathers() -> None:
+    loads = {}
+    for is_unrolled in (True, False):
+        view = _transposing(1024, is_unrolled)
+        [simple], [irregular] = tile_of(view, MACHINE).loads(view.buffers[0].accesses[0])
+        loads[is_unrolled] = simple, irregular
+    # 16 rows of 4 vectors, each shuffled 4 times; otherwise element by element.
+    assert loads == {True: (64, 256), False: (0, 64)}
+
+
+def test_lines_that_are_transposed_at_once_cannot_push_each_other_out() -> None:
+    """64 lines go to one set of 12 ways."""
+    moved = {
+        (pitch, is_unrolled): leaf_cost(_transposing(pitch, is_unrolled), MACHINE, 1, 0).l2_s[0]
+        for pitch in (1024, 1040)
+        for is_unrolled in (True, False)
+    }
+    assert moved[1040, True] == moved[1040, False]
+    assert moved[1024, False] > 4 * moved[1024, True]
+
+
+def test_a_stage_inside_another_s_tasks_starts_none() -> None:
+    x = placeholder((32, 64), name="x")
+    first = compute((32, 64), lambda i, j: x[i, j] + 1.0, name="first")
+    last = compute((32, 64), lambda i, j: first[i, j] * 2.0, name="last")
+    state = State.initial(ComputeDAG([last])).compute_at("first", "last", "i")
+    views = view_nest(build_nest(state.parallel("last", ["i"]), {}), 1)
+    tasks = {view.leaf.stage: thread_balance(view, 2)[1][0] for view in views}
+    assert tasks == {"first": 0, "last": 32}

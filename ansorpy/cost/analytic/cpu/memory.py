@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -36,11 +36,23 @@ class Footprints:
     ``total[at]`` holds the bytes of all buffers.  ``fetched[buffer, at]`` holds those of one buffer
     times how often the depth is entered (doubled if written, since written lines come in and go
     out).  ``outer[at]`` holds the index of the nearest enclosing real loop (0 for none).
+
+    Args:
+        at_once: For each buffer, by loop: where what the loop touches is read only once, so that
+            none of its lines can be evicted before it is used again.
     """
 
-    def __init__(self, view: LeafView, line_bytes: float, l1_way_bytes: int):
+    def __init__(
+        self,
+        view: LeafView,
+        line_bytes: float,
+        l1_way_bytes: int,
+        at_once: Sequence[Mapping[int, Masks]] = (),
+    ):
         self.view = view
+        self.at_once = at_once or [{}] * len(view.buffers)
         depths = [*view.real, view.depth]
+        self.place = {depth: at for at, depth in enumerate(depths)}
         self.rows = [Rows(b, depths, line_bytes, l1_way_bytes) for b in view.buffers]
         self.total = np.zeros((len(depths), view.rows))
         self.fetched = np.empty((len(view.buffers), len(depths), view.rows))
@@ -72,9 +84,12 @@ class Footprints:
         fetched = self.fetched.reshape(len(self.fetched), -1)
         run_at, kept_at, lost = self._kept(fits, cache)
         again = lost * fetched.take(run_at, axis=1) + (1 - lost) * fetched.take(kept_at, axis=1)
-        for rows, own, moved in zip(self.rows, fetched, again, strict=True):
+        buffers = zip(self.rows, self.at_once, fetched, again, strict=True)
+        for rows, at_once, own, moved in buffers:
             crowded = rows.crowded(cache)
             if crowded is not None:
+                for loop, mask in at_once.items():
+                    crowded[self.place[loop]] &= ~mask
                 run_at, kept_at, lost = self._kept(fits & ~crowded, cache, crowded)
                 moved[:] = lost * own.take(run_at) + (1 - lost) * own.take(kept_at)
             slowness = rows.slowness(cache)

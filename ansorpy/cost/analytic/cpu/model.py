@@ -80,9 +80,10 @@ def leaf_cost(
     Between two calls, *reuse_distance_bytes* of other data are touched (:class:`.Task`).
     """
     tile = tile_of(view, machine)
-    speedup, tasks, forks = _thread_balance(view, threads)
+    speedup, tasks, forks = thread_balance(view, threads)
     core = core_cycles(view, tile, machine, tasks)
-    footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)
+    at_once = [tile.transposed(buffer.accesses[0]) for buffer in view.buffers]
+    footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes, at_once)
     into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
     # Data that exceed the third level come from memory every time; the rest mostly stay cached.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
@@ -115,8 +116,11 @@ def _missing(reach: Floats, machine: MachineModel) -> Floats:
     return lost
 
 
-def _thread_balance(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
-    """(speed-up from dividing the work into equal tasks, tasks, forks of this statement)."""
+def thread_balance(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
+    """(speed-up from dividing the work into equal tasks, tasks and forks of this statement).
+
+    Statements inside another stage's parallel loop run in that stage's tasks.
+    """
     tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
     own = np.zeros(view.rows, dtype=bool)
     forks = np.zeros(view.rows)
@@ -128,7 +132,7 @@ def _thread_balance(view: LeafView, threads: int) -> tuple[Floats, Floats, Float
         tasks = np.where(mask, tasks * view.extent[loop], tasks)
         marked = marked | mask
     speedup = tasks / np.ceil(tasks / threads)
-    return speedup, np.where(marked, tasks, 0.0), forks if threads > 1 else forks * 0
+    return speedup, np.where(own, tasks, 0.0), forks if threads > 1 else forks * 0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log2
 
 import numpy as np
 
@@ -61,7 +62,8 @@ class Tile:
         """(vector or broadcast loads, gathered elements) of *access* in one step.
 
         Unrolled rows share values that do not move, as long as the spare registers can hold them
-        until the next row needs them; rows in a loop load everything again.
+        until the next row needs them; rows in a loop load everything again.  A square that is
+        transposed takes a load for each vector, and as many rounds of shuffles as halve its lanes.
         """
         contiguous, gathered = self.along_vector(access)
         per_row = np.where(contiguous | gathered, self.vectors, 1.0)
@@ -73,8 +75,30 @@ class Tile:
             rows = np.where(again, rows * self.extent[loop], rows)
             if moves is not None:
                 values = np.where(mask & moves, values * self.extent[loop], values)
-        simple = np.where(gathered, 0.0, rows * per_row)
-        return simple, np.where(gathered, rows * self.length, 0.0)
+        apart = gathered
+        shuffled: Floats | float = 0.0
+        for mask in self.transposed(access).values():
+            apart = apart & ~mask
+            shuffled = np.where(mask, rows * self.vectors * log2(self.lanes), shuffled)
+        simple = np.where(apart, 0.0, rows * per_row)
+        return simple, np.where(apart, rows * self.length, shuffled)
+
+    def transposed(self, access: AccessView) -> dict[int, Masks]:
+        """By unrolled row loop: where vectors along it are read and transposed in registers.
+
+        Codegen does so with squares of elements (:mod:`ansorpy.codegen.llvm.emit.transposes`).
+        """
+        possible = self.unrolled & ~self.reduces
+        if possible.any():
+            possible = possible & self.along_vector(access)[1]
+        if not possible.any():
+            return {}
+        return {
+            loop: possible & mask & access.moves[loop]
+            & (access.flat[loop] == 1) & (self.extent[loop] >= self.lanes)
+            for loop, mask in self.row_loops.items()
+            if loop in access.moves
+        }  # fmt: skip
 
     def along_vector(self, access: AccessView) -> tuple[Masks, Masks]:
         """(contiguous, gathered) along the vector loops; if neither, one element is broadcast."""
