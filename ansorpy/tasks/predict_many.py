@@ -76,29 +76,39 @@ def predicted_of_all(
         workers = [Worker("ansorpy.tasks.predict_handlers") for _ in range(many)]
         for worker in workers:
             stack.callback(worker.close)
-        asked = list(range(len(tasks)))
         unproved: list[Predicted] = []
-        # A program whose making ends a process is not tried again.
-        for this, first in ((making, 0), (Making.NOTHING, 1)):
-            messages = [
-                predict_message(
-                    tasks[n], preset_for(tasks[n].target).name, chosen, this, given.get(n, ())
-                )
-                for n in asked
-            ]
-            lost = []
-            for at, outcome in ask_all(workers, messages, _TIMEOUT_S):
-                if isinstance(outcome, Failure) and this is not Making.NOTHING:
-                    lost.append(asked[at])
-                else:
-                    states, made = _read(tasks[asked[at]], outcome)
-                    found = asked[at], states[first:], made
-                    if made.built is not None and made.proof is None:
-                        unproved.append(found)
-                    else:
-                        yield found
-            asked = lost
+        for found in _predicted(workers, tasks, chosen, making, given):
+            if found[2].built is not None and found[2].proof is None:
+                unproved.append(found)
+            else:
+                yield found
         yield from _finished(workers, tasks, unproved, making, chosen.seed)
+
+
+def _predicted(
+    workers: Sequence[Worker],
+    tasks: Sequence[Task],
+    options: PredictOptions,
+    making: Making,
+    known: Mapping[int, Sequence[State]],
+) -> Iterator[Predicted]:
+    """The programs of *tasks*; one whose making ends a process is not tried again."""
+    asked = list(range(len(tasks)))
+    for this, first in ((making, 0), (Making.NOTHING, 1)):
+        messages = [
+            predict_message(
+                tasks[n], preset_for(tasks[n].target).name, options, this, known.get(n, ())
+            )
+            for n in asked
+        ]
+        lost = []
+        for at, outcome in ask_all(workers, messages, _TIMEOUT_S):
+            if isinstance(outcome, Failure) and this is not Making.NOTHING:
+                lost.append(asked[at])
+            else:
+                states, made = _read(tasks[asked[at]], outcome)
+                yield asked[at], states[first:], made
+        asked = lost
 
 
 def _finished(
