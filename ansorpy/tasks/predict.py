@@ -27,19 +27,20 @@ __all__ = ["PredictOptions", "predicted_best", "predicted_seconds"]
 class PredictOptions:
     """Search effort: placed sketches sampled, rows per generation, generations, programs returned.
 
-    The children come from the best ``survivors`` placed sketches, half as many in each later
-    generation.  One generation from two of them takes a fifth less time than two generations, from
-    three and from one, for programs that the model rates alike (geometric mean 1.001, between 0.96
-    and 1.04, over 29 tasks of resnet50, densenet121 and MobileNetV2).  Eight sketches instead of
-    six take 1.3 times the time, for programs that the model rates alike (geometric mean 0.998,
-    between 0.96 and 1.02, over 41 tasks of resnet50 and BERT); with four, some are up to 2.8 times
-    as slow.
+    The children of the first generation come from the best ``survivors`` placed sketches, those of
+    the next from half as many.  Two survivors instead of three take a seventh less time, for
+    programs that the model rates alike (geometric mean 0.999, between 0.94 and 1.05, over 119
+    predictions of resnet50, densenet121, MobileNetV2 and Inception v2).  A single generation takes
+    another twentieth less, but convolutions with several definitions are up to 1.16 times as slow.
+    Eight sketches instead of six take 1.3 times the time, for programs that the model rates alike
+    (geometric mean 0.998, between 0.96 and 1.02, over 41 tasks of resnet50 and BERT); with four,
+    some are up to 2.8 times as slow.
     """
 
     sketches: int = 6
     survivors: int = 2
     population: int = 1024
-    generations: int = 1
+    generations: int = 2
     answers: int = 2
     seed: int = 0
     pretrained: bool = True
