@@ -64,7 +64,12 @@ def varied(
     taken: set[Key],
     error: float,
 ) -> list[Candidate]:
-    """The *n* candidates of *groups* to try next, most important first; none that is *taken*."""
+    """The *n* candidates of *groups* to try next, most important first; none that is *taken*.
+
+    Without an *error*, these are the best.
+    """
+    if not error:
+        return top(groups, n, taken)
     return spread(top(groups, max(_SHORTLIST, 2 * n), taken), n, error, tried)
 
 

@@ -20,10 +20,10 @@ from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.untimed import checked
-from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 
-__all__ = ["Made", "Making", "make"]
+__all__ = ["Made", "Making", "finish", "make"]
 
 _QUOTIENTS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
 
@@ -42,7 +42,7 @@ class Made:
 
     Args:
         built: Its code; None if it did not build.
-        proof: None if it may take long.
+        proof: None if it may take long (:func:`finish` takes that time).
         checked: The result of running it once; None unless it was proved and correct.
     """
 
@@ -56,7 +56,8 @@ def make(task: Task, state: State, making: Making, seed: int) -> Made:
 
     It is proved if that is certain to end soon.  isl has no time limit, and takes minutes for some
     differences of sets with quotients (:func:`ansorpy.ir.analysis.isl.decide`): programs that
-    compute quotients are left to the prover, which can be stopped, as are those for many sizes.
+    compute quotients are left to :func:`finish`, which can be stopped, as are those for many sizes
+    to the prover.
     Only a proved program is run here; others are compared with a reference in full, as in searches.
     """
     if making is Making.NOTHING or state.definition.dims:
@@ -69,9 +70,24 @@ def make(task: Task, state: State, making: Making, seed: int) -> Made:
     except AnsorpyError:
         return Made()  # whoever asks for it again hears why
     programs = [program for program in (lowered.run, lowered.bind) if program is not None]
-    proof = None if any(map(_has_quotients, programs)) else proof_of(lowered)
-    is_proved = proof is not None and proof.verdict is Verdict.PROVED
-    if making is Making.CODE or task.at or not is_proved:
+    if any(map(_has_quotients, programs)):
+        return Made(built)
+    return _finished(task, state, lowered, built, making, seed)
+
+
+def finish(task: Task, state: State, built: Built, making: Making, seed: int) -> Made:
+    """Prove *state*, whose code is *built*, however long that takes, and check it as *making* says.
+
+    Whoever calls this must be able to stop the process.
+    """
+    return _finished(task, state, lower(state), built, making, seed)
+
+
+def _finished(
+    task: Task, state: State, lowered: Lowered, built: Built, making: Making, seed: int
+) -> Made:
+    proof = proof_of(lowered)
+    if making is Making.CODE or task.at or proof.verdict is not Verdict.PROVED:
         return Made(built, proof)
     result = checked(task, state, built, seed)
     return Made(built, proof, result if result.kind is TrialKind.CHECKED else None)

@@ -1,17 +1,21 @@
-"""The prediction worker: receives a task and returns the programs predicted fastest."""
+"""The prediction worker: receives a task and returns the programs predicted fastest.
+
+Afterwards it proves and checks those whose proofs may take long, and which it may not survive.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
-from ansorpy.measure.build.built import built_from_parts
+from ansorpy.measure.build.built import Built, built_from_parts
 from ansorpy.measure.proofs.wire import proof_from_fields, proof_to_fields
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult
@@ -22,10 +26,10 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
-from ansorpy.tasks.made import Made, Making, make
+from ansorpy.tasks.made import Made, Making, finish, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 
-__all__ = ["make_handlers", "predict_message", "predicted"]
+__all__ = ["finish_message", "finished", "make_handlers", "predict_message", "predicted"]
 
 
 class _Request(TaskConditions):
@@ -36,6 +40,34 @@ class _Request(TaskConditions):
     making: Making
 
 
+class _FinishRequest(TaskConditions):
+    """Fields of ``finish``; its blobs are the task's definition, the program, and its code."""
+
+    making: Making
+    seed: int
+    built: dict[str, object]
+
+
+class _Finished(BaseModel):
+    """Fields of ``finished``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    proof: dict[str, object] | None = None
+    checked: MeasureResult | None = None
+
+    @classmethod
+    def of(cls, made: Made) -> Self:
+        """What *made* has besides its code."""
+        proof = None if made.proof is None else proof_to_fields(made.proof)
+        return cls(proof=proof, checked=made.checked)
+
+    def with_code(self, built: Built | None) -> Made:
+        """Inverse of :meth:`of`."""
+        proof = None if self.proof is None else proof_from_fields(self.proof)
+        return Made(built, proof, self.checked)
+
+
 class _Answer(BaseModel):
     """Fields of ``predicted``; its blobs are definition and steps of each program, then code."""
 
@@ -43,8 +75,7 @@ class _Answer(BaseModel):
 
     programs: int
     built: dict[str, object] | None = None
-    proof: dict[str, object] | None = None
-    checked: MeasureResult | None = None
+    made: _Finished
 
 
 def predict_message(
@@ -61,6 +92,17 @@ def predict_message(
     request = _Request(preset=preset, options=options, making=making, **conditions_of(task))
     definition = definition_json(task.dag).encode()
     return Message("predict", request.model_dump(mode="json"), (definition, *_blobs(known)))
+
+
+def finish_message(task: Task, state: State, built: Built, making: Making, seed: int) -> Message:
+    """The request that a worker :func:`~ansorpy.tasks.made.finish` *state*, whose code is *built*.
+
+    It may run for minutes.
+    """
+    header, code = built.parts()
+    request = _FinishRequest(making=making, seed=seed, built=header, **conditions_of(task))
+    definition = definition_json(task.dag).encode()
+    return Message("finish", request.model_dump(mode="json"), (definition, *_blobs([state]), *code))
 
 
 def _blobs(states: Sequence[State]) -> Iterator[bytes]:
@@ -92,8 +134,19 @@ def predicted(answer: Message) -> tuple[list[State], Made]:
     count = 2 * fields.programs
     states, code = _states(answer.blobs[:count]), answer.blobs[count:]
     built = None if fields.built is None else built_from_parts(fields.built, code)
-    proof = None if fields.proof is None else proof_from_fields(fields.proof)
-    return states, Made(built, proof, fields.checked)
+    return states, fields.made.with_code(built)
+
+
+def finished(answer: Message, built: Built) -> Made:
+    """What a worker's *answer* says of a program whose code is *built*.
+
+    Raises:
+        ForeignFile: It contains something else.
+    """
+    try:
+        return _Finished.model_validate(answer.fields).with_code(built)
+    except ValidationError as error:
+        raise ForeignFile(f"not a proof: {error.errors()[0]['msg']}") from None
 
 
 def _predict(message: Message) -> Message:
@@ -106,11 +159,19 @@ def _predict(message: Message) -> Message:
         states = list(predicted_best(task, source, options=request.options))
     made = make(task, states[0], request.making, request.options.seed)
     header, code = (None, ()) if made.built is None else made.built.parts()
-    proof = None if made.proof is None else proof_to_fields(made.proof)
-    answer = _Answer(programs=len(states), built=header, proof=proof, checked=made.checked)
+    answer = _Answer(programs=len(states), built=header, made=_Finished.of(made))
     return Message("predicted", answer.model_dump(mode="json"), (*_blobs(states), *code))
+
+
+def _finish(message: Message) -> Message:
+    request = _FinishRequest.model_validate(message.fields)
+    definition, *program = message.blobs[:3]
+    task = request.task_of(dag_from_dict(json.loads(definition)))
+    [state], built = _states(program), built_from_parts(request.built, message.blobs[3:])
+    made = finish(task, state, built, request.making, request.seed)
+    return Message("finished", _Finished.of(made).model_dump(mode="json"))
 
 
 def make_handlers() -> Mapping[str, Handler]:
     """The handlers of a prediction worker."""
-    return {"predict": _predict}
+    return {"predict": _predict, "finish": _finish}

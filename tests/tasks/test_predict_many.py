@@ -11,6 +11,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.prove import Verdict
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.measure.proofs.prover import LIMIT_S
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure
@@ -69,12 +70,42 @@ def test_known_programs_are_made_and_not_predicted_again(processes: int) -> None
     assert len(found[0][0]) > 1
 
 
-def test_programs_with_quotients_are_left_to_the_prover_and_a_full_comparison() -> None:
+def _spread() -> Task:
     a = placeholder((7,), name="A")
     b = compute((35,), lambda i: a[i // 5] + 1.0, name="B")
-    task = Task(ComputeDAG.of([a, b]), TASKS[0].target, 1)
-    state = State.initial(task.dag)
-    made = make(task, state, Making.CHECKED_CODE, 0)
+    return Task(ComputeDAG.of([a, b]), TASKS[0].target, 1)
+
+
+def test_programs_with_quotients_are_proved_and_checked_after_all_others() -> None:
+    tasks = [_spread(), *TASKS[1:]]
+    known = {0: [State.initial(tasks[0].dag)]}
+    *_, (number, _, made) = predicted_of_all(
+        tasks, options=OPTIONS, processes=2, making=Making.CHECKED_CODE, known=known
+    )
+    assert number == 0 and made.built is not None
+    assert made.proof is not None and made.proof.verdict is Verdict.PROVED
+    assert made.checked is not None and made.checked.object_digest == made.built.digest
+
+
+def test_a_proof_that_takes_too_long_is_left_to_the_prover(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: dict[str, float] = {}
+
+    def answers(
+        workers: object, messages: Sequence[Message], timeout_s: float
+    ) -> Iterator[tuple[int, Message | Failure]]:
+        for at, message in enumerate(messages):
+            limits[message.kind] = timeout_s
+            is_late = message.kind == "finish"
+            yield at, Failure("timeout", "late") if is_late else make_handlers()["predict"](message)
+
+    monkeypatch.setattr(predict_many, "ask_all", answers)
+    task = _spread()
+    [(_, states, made)] = predicted_of_all(
+        [task], options=OPTIONS, processes=2, making=Making.CHECKED_CODE,
+        known={0: [State.initial(task.dag)]},
+    )  # fmt: skip
+    assert limits["finish"] == LIMIT_S < limits["predict"]
+    assert len(states) == 1
     assert made.built is not None and made.proof is None and made.checked is None
 
 

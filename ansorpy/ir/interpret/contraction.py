@@ -69,10 +69,13 @@ def contract_at(
     shape = (len(indices[0]) if indices else 1, math.prod(fixed(a.extent) for a in op.reduce_axes))
     read_out = []
     for load in factors:
-        at = _places(load, op, indices)
-        if at is None:
+        places = _places(load, op, indices)
+        if places is None:
             return None
-        read_out.append(np.broadcast_to(read(_tensor(load), at), shape))
+        # Elements that share all of an operand's terms, such as those of a row of A @ B, read once.
+        starts, which = np.unique(places[0], return_inverse=True)
+        terms = read(_tensor(load), starts[:, None] + places[1])[which]
+        read_out.append(np.broadcast_to(terms, shape))
     found: Array = np.einsum("nk,nk->n", *read_out, dtype=np.float64)
     return found
 
@@ -91,20 +94,23 @@ def _tensor(load: Load) -> Tensor:
     return load.source
 
 
-def _places(load: Load, op: ComputeOp, indices: Sequence[Ints]) -> Ints | None:
-    """Flat positions of *load*, ``[n or 1, terms or 1]``; None if not affine or out of bounds."""
+def _places(load: Load, op: ComputeOp, indices: Sequence[Ints]) -> tuple[Ints, Ints] | None:
+    """Flat positions of *load*: each element's first, ``[n or 1]``, and the steps to all terms.
+
+    The steps are ``[terms or 1]``.  None if an index is not affine or out of bounds.
+    """
     moves, start = _flat_terms(load, (*op.axes, *op.reduce_axes))
     if start is None:
         return None
-    base: Ints = np.full((1, 1), start)
+    base: Ints = np.full(1, start)
     for axis, at in zip(op.axes, indices, strict=True):
         if axis in moves:
-            base = base + moves[axis] * at[:, None]
-    along: Ints = np.zeros((1, 1), dtype=np.int64)
+            base = base + moves[axis] * at
+    along: Ints = np.zeros(1, dtype=np.int64)
     for axis in op.reduce_axes:
         steps = moves.get(axis, 0) * np.arange(fixed(axis.extent))
-        along = (along[..., None] + steps).reshape(1, -1)
-    return base + (along if any(axis in moves for axis in op.reduce_axes) else along[:, :1])
+        along = (along[:, None] + steps).reshape(-1)
+    return base, along if any(axis in moves for axis in op.reduce_axes) else along[:1]
 
 
 def _flat_terms(load: Load, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], int | None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from ansorpy.ir.interpret.contraction import contract_at
 from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, of_routine, reduced
 from ansorpy.ir.interpret.evaluate import Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.loops import Buffer
 from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -62,6 +65,20 @@ def _where(at: Ints, mask: npt.NDArray[np.bool_]) -> Ints:
     return found
 
 
+@dataclass
+class _Points(Frame):
+    """Elements of a tensor of *shape*: their indices, and the same as *flat* positions."""
+
+    shape: tuple[int, ...] = ()
+    indices: tuple[Ints, ...] = ()
+    flat: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def are_at(self, source: Tensor, indices: tuple[Value, ...]) -> bool:
+        """Whether *indices* of *source* are those of these elements."""
+        same = len(indices) == len(self.indices) and all(map(is_, indices, self.indices))
+        return same and fixed_all(source.shape) == self.shape
+
+
 class _PointReader(TensorReader):
     """Computes elements of an operator when they are first read."""
 
@@ -69,6 +86,14 @@ class _PointReader(TensorReader):
         super().__init__(values, wide=wide)
         self._known: dict[Tensor, npt.NDArray[np.bool_]] = {}
         self._values = values
+
+    def load(
+        self, source: Tensor | Buffer, indices: tuple[Value, ...], frame: Frame, mask: Mask
+    ) -> Value:
+        assert isinstance(source, Tensor) and isinstance(frame, _Points)
+        if frame.are_at(source, indices):
+            return self.elements(source, frame.flat, mask)
+        return super().load(source, indices, frame, mask)
 
     def elements(self, source: Tensor, at: Value, mask: Mask) -> Value:
         if isinstance(source, ComputeOp):
@@ -107,12 +132,13 @@ class _PointReader(TensorReader):
                 return fast
         env: dict[Var, Value] = {}
         ones = [1] * len(op.reduce_axes)
-        for axis, index in zip(op.axes, indices, strict=True):
-            env[axis] = index.reshape(-1, *ones)
+        indices = tuple(index.reshape(-1, *ones) for index in indices)
+        env.update(zip(op.axes, indices, strict=True))
         for d, axis in enumerate(op.reduce_axes):
             env[axis] = np.arange(fixed(axis.extent)).reshape(1, *ones[:d], -1, *ones[d + 1 :])
+        points = _Points(env, {}, fixed_all(op.shape), indices, flat.reshape(-1, *ones))
         grid = [len(flat), *(fixed(axis.extent) for axis in op.reduce_axes)]
         if isinstance(op.body, Reduce):
-            value = self.value(op.body.source, Frame(env))
+            value = self.value(op.body.source, points)
             return reduced(op.body, value, grid, 1, wide=self.wide)
-        return np.broadcast_to(self.value(op.body, Frame(env)), grid)
+        return np.broadcast_to(self.value(op.body, points), grid)

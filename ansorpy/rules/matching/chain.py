@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ansorpy.ir.analysis.access import reads
 from ansorpy.ir.expr import Axis, walk
@@ -40,11 +41,12 @@ class Chain:
     after: tuple[str, ...]
 
 
+@lru_cache(maxsize=8)
 def find_chain(state: State, end: str | None = None) -> Chain | str:
     """The chain that the unscheduled *state* forms, or the reason why it forms none.
 
     With *end*, it is the chain that leads to this stage, which need not be the output; the stages
-    after it may be scheduled already.
+    after it may be scheduled already.  A rule's two methods ask for the chain of the same state.
     """
     if end is None and state.history:
         return "the stages are being scheduled already"

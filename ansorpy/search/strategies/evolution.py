@@ -63,7 +63,8 @@ class Evolution:
     considered: int = 256
     """Rows of each placed sketch that may be offered."""
     doubt: float = 0.25
-    """Expected error of a score's logarithm where nothing similar has been measured."""
+    """Expected error of a score's logarithm where nothing similar has been measured; 0 leaves the
+    scores' order."""
     survivors: int | None = None
     """If set, nothing will be measured, so that only the model counts: this many placed sketches
     have children at first, and half as many in each later generation, and definitions
@@ -89,6 +90,7 @@ class Evolution:
             self._shares = self._pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)
             found += groups
+        if self.doubt:
             kept = max(2 * n, self.considered)
             found = [merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
         self._shares = self._pairs.shares(_best_scores(found))
