@@ -13,7 +13,7 @@ import numpy as np
 from ansorpy.api.evaluate.databases import open_database
 from ansorpy.api.parts import Parts
 from ansorpy.cost.analytic.cpu.model import TERMS
-from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
 from ansorpy.cost.learner import SAMPLE_VERSION, samples_of
@@ -50,11 +50,6 @@ _OfTask: TypeAlias = tuple[Task, Iterable[tuple[Programs, Floats]]]
 
 LEAST_TO_FIT = 2 * len(TERMS)
 """Correct programs needed to fit the weights of the static linear model."""
-
-MANY_TASKS_TRUST = 0.5
-"""Weight of trees that have learned from a dataset, which may be trusted more than those of a
-search.  With 0.25, held-out tasks are ranked worse (pairs 0.769 against 0.782); with 1, some
-recorded spaces are (0.833 against 0.839)."""
 
 _SQLITE = b"SQLite format 3\0"
 
@@ -186,7 +181,7 @@ def _ranked(model: CostModel, each: MeasuredTask) -> tuple[str, int, Ranking]:
 
 def load_dataset(dataset: ProgramDataset, target: Target) -> BoostedTrees:
     """Load every program in *dataset* for machines like *target* into an untrained model."""
-    model = BoostedTrees(BoostedOptions(trust=MANY_TASKS_TRUST))
+    model = BoostedTrees()
     _learn(model, _measured(dataset, target))
     return model
 
