@@ -37,7 +37,7 @@ def test_it_is_the_analytic_model_until_it_has_learnt() -> None:
 
 
 def test_where_it_is_more_uncertain_it_is_more_wrong() -> None:
-    programs, columns = population(300, 5)
+    programs, columns = population(1000, 5)
     task, model = matmul_task(*SHAPE), trained(64)
     score, deviation = model.predict(task, programs), model.deviations(task, programs)
     assert (deviation >= 0).all() and (deviation > 0).mean() > 0.9

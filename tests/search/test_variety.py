@@ -8,7 +8,7 @@ import pytest
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.search import variety
 from ansorpy.search.population import Candidate, Scored, sample_valid, score_all, top
-from ansorpy.search.variety import Codes, Tried, varied
+from ansorpy.search.variety import Codes, Tried, spread, varied
 from tests.search.tasks import dense_relu, sampler
 
 
@@ -69,14 +69,13 @@ def test_what_the_model_got_wrong_counts_for_programs_alike() -> None:
     equal = Scored(group.sketch, group.table, np.ones(len(group)))
     slow, *others = equal.candidates()
     fast = max(others, key=lambda c: differing(slow, c))
-    taken = {slow.key, fast.key}
-    chosen = varied([equal], 30, [Tried(slow, 2.0), Tried(fast, 0.5)], taken, 0.0)
+    offered = [c for c in others if c is not fast]
+    chosen = spread(offered, 30, 0.0, [Tried(slow, 2.0), Tried(fast, 0.5)])
     nearer = [differing(fast, c) < differing(slow, c) for c in chosen]
     assert np.mean(nearer[:10]) > np.mean(nearer[20:])
     # A failure says nothing about speed, and errors that all agree do not change the order.
     for tried in ([Tried(slow), Tried(fast)], [Tried(slow, 2.0), Tried(fast, 2.0)]):
-        found = varied([equal], 30, tried, taken, 0.0)
-        assert [c.key for c in found] == [c.key for c in varied([equal], 30, (), taken, 0.0)]
+        assert spread(offered, 30, 0.0, tried) == spread(offered, 30, 0.0)
 
 
 def test_many_tried_programs_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
