@@ -42,7 +42,7 @@ from tests.campaigns.device import drawn_programs
 
 __all__ = ["CHECKS", "agree", "planted", "watched"]
 
-_HANGS_S = 5.0
+_HANGS_S = 10.0
 """Seconds that a program may run where one does not return."""
 _WATCHED = 50
 """Programs that a tool watches."""
