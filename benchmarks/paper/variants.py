@@ -9,7 +9,7 @@ from ansorpy.rules.placement.compute_location import ChangeComputeLocation
 from ansorpy.rules.presets import ANSOR_CPU, Preset
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
-from benchmarks.race.contestant import BEFORE, Contestant
+from benchmarks.race.contestant import ANSOR, Contestant
 from benchmarks.study.outcomes import Value
 from benchmarks.study.tuned import Limit, Subject, tuned
 
@@ -41,7 +41,7 @@ def limited(preset: Preset) -> Preset:
     return replace(preset, name="limited", sketch=tuple(sketch), placement=placement, move=None)
 
 
-_ANSOR = BEFORE.parts
+_ANSOR = ANSOR.parts
 
 OURS = Variant("ansorpy", Contestant.default().parts, None)
 WHOLE = Variant("Ansor", _ANSOR)

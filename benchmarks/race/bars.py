@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from statistics import geometric_mean, median
 
 from benchmarks.common.cells import markdown
-from benchmarks.race.contestant import BEFORE, Contestant
-from benchmarks.race.live import FIVE, Heat, network_limit
+from benchmarks.race.contestant import Contestant
+from benchmarks.race.live import FIVE
 from benchmarks.race.metaschedule import METASCHEDULE, OURS, OURS_S, SUBJECTS
 from benchmarks.race.recorded import needed
 from benchmarks.race.replay import FRACTIONS
@@ -15,7 +15,6 @@ from benchmarks.race.untuned import CLOSED_FORM, untuned_ms
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.standings import figure
 from benchmarks.study.study import Settings
-from benchmarks.study.tuned import reached_s
 
 __all__ = ["bars"]
 
@@ -27,15 +26,14 @@ HARD: Mapping[str, int] = {
 """The recorded spaces on which the default search before the first race needed 25 trials or more
 for 99 % of the best, and its medians over 20 seeds."""
 
-_FIFTH = 0.2
-
 
 def bars(settings: Settings, outcomes: Outcomes) -> str:
     """The bars as a table; one that was not measured yet says so."""
     rows = [
-        *_hard_spaces(settings, outcomes), *_quick(settings, outcomes),
-        *_beside(settings, outcomes), *_pretrained(settings, outcomes),
-    ]  # fmt: skip
+        *_hard_spaces(settings, outcomes),
+        *_beside(settings, outcomes),
+        *_pretrained(settings, outcomes),
+    ]
     return "## The bars\n\n" + markdown(("what", "asked", "found", ""), rows)
 
 
@@ -58,24 +56,6 @@ def _hard_spaces(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
         others = f"; least: {figure(trials[best])} by {best.name}" if best != default else ""
         found = f"{figure(trials[default])}{others}"
         yield _row(what, f"{before / 2:g}", found, trials[default] <= before / 2)
-
-
-def _quick(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
-    for name in FIVE:
-        heat = Heat(name, network_limit(settings), 0, settings)
-        before = outcomes.value(heat.key(BEFORE))
-        today = outcomes.value(heat.key(Contestant.default()))
-        limit_s = (heat.limit.seconds or 0.0) * _FIFTH
-        what = f"{name}, seconds to what {heat.limit.text} reached before"
-        if before is None or today is None:
-            yield _row(what, f"{limit_s:g}", None)
-            continue
-        at = reached_s(today["points"], before["best_ms"])
-        goal = f"of {figure(before['best_ms'])} ms"
-        if at is None:
-            yield _row(what, f"{limit_s:g}", f"never, {figure(today['best_ms'])} ms {goal}")
-        else:
-            yield _row(what, f"{limit_s:g}", f"{figure(at[0])} {goal}", at[0] <= limit_s)
 
 
 def _beside(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:

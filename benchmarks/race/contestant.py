@@ -9,7 +9,7 @@ from functools import cache
 from ansorpy.api.parts import PARTS, Parts
 from ansorpy.errors import UsageError
 
-__all__ = ["BEFORE", "KINDS", "Contestant", "contestants"]
+__all__ = ["ANSOR", "KINDS", "Contestant", "contestants"]
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ COMPANIONS: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 """What a part by its kind and name does not work without, other than the default."""
 
-BEFORE = Contestant("evolution", "epsilon_greedy", "boosted", "gradient")
-"""The default search before the first race, which every later default is compared with."""
+ANSOR = Contestant("evolution", "epsilon_greedy", "boosted", "gradient")
+"""The parts of Ansor's search (Zheng et al., OSDI 2020), which every default is compared with."""
 
 
 @cache
@@ -92,9 +92,9 @@ def contestants(kind: str, only: Sequence[str] = ()) -> list[Contestant]:
     """The default search with its part of *kind* exchanged for each that is registered.
 
     *only* names some of these instead, or whole searches as :meth:`Contestant.parse` reads them.
-    :data:`BEFORE` and the default race in any case.
+    :data:`ANSOR` and the default race in any case.
     """
-    found = [Contestant.default(), BEFORE, *_asked(kind, only or tuple(PARTS[kind]))]
+    found = [Contestant.default(), ANSOR, *_asked(kind, only or tuple(PARTS[kind]))]
     return list(dict.fromkeys(found))
 
 

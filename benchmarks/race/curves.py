@@ -29,9 +29,6 @@ from ansorpy.tasks.trial_plan import expected_shares
 
 __all__ = ["Recording", "Step", "TaskCurve", "read", "reached", "replay"]
 
-WITHIN = (0.10, 0.05, 0.01)
-"""Distances from the latency in the end."""
-
 ROUND = 16
 """Trials of a usual round."""
 

@@ -6,13 +6,13 @@ import pytest
 
 from ansorpy.api.parts import PARTS
 from ansorpy.errors import UsageError
-from benchmarks.race.contestant import BEFORE, COMPANIONS, KINDS, Contestant, contestants
+from benchmarks.race.contestant import ANSOR, COMPANIONS, KINDS, Contestant, contestants
 
 DEFAULT = Contestant.default()
 
 
 def test_names_are_read_back() -> None:
-    assert Contestant.parse(BEFORE.name) == BEFORE
+    assert Contestant.parse(ANSOR.name) == ANSOR
     found = Contestant.parse("random:top_k")
     assert found.parts == DEFAULT.parts | {"strategy": "random", "selector": "top_k"}
     with pytest.raises(UsageError, match="'a:b:c:d:e' is not STRATEGY:SELECTOR:COST_MODEL:SCHED"):
@@ -24,18 +24,18 @@ def test_names_are_read_back() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_registered_part_races_alone(kind: str) -> None:
     racing = contestants(kind)
-    assert racing[0] == DEFAULT and BEFORE in racing
+    assert racing[0] == DEFAULT and ANSOR in racing
     assert {one.parts[kind] for one in racing} == set(PARTS[kind])
     assert len(set(racing)) == len(racing)
     for one in racing:
         others = {k for k in KINDS if k != kind and one.parts[k] != DEFAULT.parts[k]}
-        assert others <= set(COMPANIONS.get((kind, one.parts[kind]), {})) or one == BEFORE
-        assert one.is_of(kind) or one == BEFORE
+        assert others <= set(COMPANIONS.get((kind, one.parts[kind]), {})) or one == ANSOR
+        assert one.is_of(kind) or one == ANSOR
 
 
 def test_parts_and_hybrids_can_be_chosen() -> None:
     racing = contestants("strategy", ["random", "grid:top_k"])
-    assert {one.strategy for one in racing} == {DEFAULT.strategy, BEFORE.strategy, "random", "grid"}
+    assert {one.strategy for one in racing} == {DEFAULT.strategy, ANSOR.strategy, "random", "grid"}
     hybrid = Contestant.parse("grid:top_k")
     assert hybrid in racing and hybrid.is_of("strategy") and not hybrid.is_of("selector")
     assert hybrid.label("strategy") == "grid:top_k"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from ansorpy.measure.records.database import Database
-from benchmarks.race.contestant import BEFORE
+from benchmarks.race.contestant import ANSOR
 from benchmarks.study.tuned import Limit, Subject, reached_s, tuned
 
 
 def test_an_operator_is_tuned(tmp_path: Path) -> None:
     subject = Subject("CALL.16", 1, tmp_path)
-    found = tuned(subject, BEFORE.parts, Limit(trials=3), 0, "live/3t/CALL")
+    found = tuned(subject, ANSOR.parts, Limit(trials=3), 0, "live/3t/CALL")
     points = found["points"]
     assert [ms for _, _, ms in points] == sorted((ms for _, _, ms in points), reverse=True)
     assert found["trials"] <= 3 and points[-1][2] == found["best_ms"]
