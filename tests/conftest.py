@@ -8,11 +8,11 @@ import gc
 import os
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial, partialmethod
 from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -30,17 +30,19 @@ from tests.waiting import Clock
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
 os.environ.setdefault("ANSORPY_CALIBRATE", "0")
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Test processes share the cores: threads that wait shall sleep rather than spin.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 
 # Before the test modules are imported: no test may write into the user's cache.
-_CACHE = Path(mkdtemp(prefix="ansorpy-cache-"))
+_CACHE = Path(tempfile.mkdtemp(prefix="ansorpy-"))
 atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 os.environ["ANSORPY_CACHE"] = str(_CACHE)
 os.environ["ANSORPY_STATE"] = str(_CACHE / "state")
 os.environ["ANSORPY_DB"] = str(_CACHE / "imports.db")
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Test processes share the cores: threads that wait shall sleep rather than spin, and no process
+    # waits for another one's locks on cores, which are temporary files.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_CACHE)
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -141,9 +143,11 @@ def builders_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "available_cores", lambda: 1)
 
 
-@pytest.fixture
-def small_population(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def small_population(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches compare fewer candidates, for tests of what happens around them."""
+    if request.node.get_closest_marker("whole_search"):
+        return
     for part, settings_of in ((Evolution, EVOLUTION), (PredictOptions, PREDICTION)):
         small = partialmethod(part.__init__, **settings_of.keywords)
         monkeypatch.setattr(part, "__init__", small)

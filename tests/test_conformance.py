@@ -42,7 +42,6 @@ def _unsaid(op: str, name: str, export: object) -> tuple[str, str]:
     return name, ""
 
 
-@pytest.mark.usefixtures("small_population")
 def test_a_sample_of_the_suite_passes() -> None:
     cases = {"node": sample()}
     assert len(cases["node"]) == sum(map(len, SAMPLE.values()))

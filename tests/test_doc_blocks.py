@@ -75,7 +75,6 @@ def _network() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-@pytest.mark.usefixtures("small_population")
 def test_the_python_of_a_page(path: Path, folder: Path) -> None:
     if path.name == "pytorch.md":
         pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")

@@ -33,8 +33,6 @@ from tests.search.runners import FormulaRunner
 from tests.search.tasks import sampler
 from tests.tasks.anew import tune_anew
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 REQUEST = Request.of(effort="none", threads=1)
 SPEC = NetworkSpec("transformer.onnx")
 

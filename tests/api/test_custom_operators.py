@@ -39,7 +39,6 @@ def expected(x: Array, weight: Array) -> Array:
     return np.asarray(h / root / (1 + np.exp(-x)))
 
 
-@pytest.mark.usefixtures("small_population")
 def test_the_example_compiles(tmp_path: Path) -> None:
     load_plugins([EXAMPLE])
     network = sys.modules["ansorpy_plugin_custom_operator"].network()

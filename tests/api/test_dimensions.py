@@ -138,7 +138,6 @@ def test_schedules_for_another_machine_are_chosen_by_prediction(tmp_path: Path) 
     assert kernel.median_ms is None and "n" in kernel.program
 
 
-@pytest.mark.usefixtures("small_population")
 def test_a_tuned_kernel_takes_every_size(tmp_path: Path, rng: Rng) -> None:
     kernel = ap.tune(product(ap.dim("n", 1, 90)), trials=8, db=tmp_path / "n.db", threads=2)
     w = rng.random((16, 8), np.float32)
@@ -148,7 +147,6 @@ def test_a_tuned_kernel_takes_every_size(tmp_path: Path, rng: Rng) -> None:
         np.testing.assert_allclose(kernel(x, b), x @ w + b[1::2][:n, None], rtol=1e-5)
 
 
-@pytest.mark.usefixtures("small_population")
 def test_several_dimensions_share_one_schedule(tmp_path: Path, rng: Rng) -> None:
     n, m = ap.dim("n", 1, 9), ap.dim("m", 4, 16, step=4)
     x = ap.placeholder((n, m), name="x")

@@ -30,8 +30,6 @@ from tests.measure.gpu.simulated import simulated_built
 from tests.rules.attentions import attend
 from tests.tensor_cores import values
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 class _Builder:
     """Builds any schedule for the simulated GPU, and the reference for the CPU."""

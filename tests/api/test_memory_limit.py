@@ -23,8 +23,6 @@ from ansorpy.schedule.state import State
 from tests.graph.nets import Net
 from tests.measure.raw import execute
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def option(seconds: float, size: int, workspace: int = 0) -> ProgramOption:
     def make() -> Chosen:

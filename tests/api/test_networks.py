@@ -28,8 +28,6 @@ from tests.search.runners import FormulaRunner
 from tests.search.small import EVOLUTION
 from tests.tasks.anew import tune_anew
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 REQUEST = Request.of(effort="none", target="x86-64-v4", threads=2)
 
 

@@ -13,8 +13,6 @@ from ansorpy.errors import ScheduleError, UsageError
 from ansorpy.ir.expr import Expr
 from tests.workloads import matmul_relu
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def scheduled(n: int, m: int, k: int) -> ap.State:
     state, (_, i1) = ap.State.initial(matmul_relu(n, m, k)).split("C", "i", (4,))

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-import pytest
 from onnx import ModelProto
 
 from ansorpy.api.networks import NetworkSpec
 from ansorpy.api.repacking import compile_programs
 from tests.frontend.models import graph_model, node
-
-pytestmark = pytest.mark.usefixtures("small_population")
 
 Arrays = dict[str, np.ndarray]
 SHAPES = {

@@ -22,8 +22,6 @@ from ansorpy.runtime.model import Model
 from ansorpy.size_ranges import SizeRange
 from tests.graph.nets import Net
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 Rng = np.random.Generator
 
 

@@ -33,8 +33,6 @@ from ansorpy.tasks.trial_plan import Before
 from ansorpy.tasks.tune import Ending
 from tests.measure.definitions import matmul
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 SMALL = Request.of(
     network=False, effort="none", trials=6, threads=1, strategy="random", cost_model="analytic"
 )

@@ -12,8 +12,6 @@ import pytest
 from benchmarks.overhead import __main__ as overhead
 from benchmarks.overhead.__main__ import Bench, main, table_of
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 pytest.importorskip("onnxruntime")
 
 

@@ -17,8 +17,6 @@ from tests.search.runners import FormulaRunner
 from tests.search.tasks import dense_relu
 from tests.tasks.curves import OPTIONS
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def recorded(path: Path, trials: int) -> Path:
     task = replace(dense_relu(16, 32, 64), target=Target.host())

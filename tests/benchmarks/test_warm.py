@@ -16,8 +16,6 @@ from ansorpy.tasks.tune import Outcome
 from benchmarks import warm
 from tests.search.tasks import scale
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def outcome(*rounds: tuple[int, float]) -> Outcome:
     """A task that had so many trials and such a best time after each round."""

@@ -15,7 +15,7 @@ from ansorpy.cli.main import main
 from ansorpy.runtime.model import load
 from tests.runtime.growing import decoder
 
-pytestmark = pytest.mark.usefixtures("small_population", "short_turns")
+pytestmark = pytest.mark.usefixtures("short_turns")
 
 
 def named() -> onnx.ModelProto:

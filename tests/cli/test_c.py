@@ -14,7 +14,7 @@ from ansorpy.codegen.c.compiler import find_compiler
 from tests.codegen.c.compiled import needs_cc
 from tests.frontend.models import graph_model, node
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population")]
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.target import Target
 from tests.datasets import formula_machines
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population")]
+pytestmark = pytest.mark.timeout(240)
 
 
 def _network(rows: int, columns: int) -> onnx.ModelProto:

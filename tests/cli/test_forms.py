@@ -17,10 +17,7 @@ from ansorpy.cli.main import main
 from ansorpy.runtime.library.forms import Form, Pack
 from tests.frontend.models import graph_model, node
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler"),
-    pytest.mark.usefixtures("small_population"),
-]
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
 
 FORMS = (Form.SO, Form.A, Form.O, Form.ASM, Form.LL)

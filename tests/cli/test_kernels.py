@@ -20,8 +20,6 @@ from ansorpy.measure.records.database import Database
 from ansorpy.size_ranges import SizeRange
 from tests.graph.nets import Net
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def doubled(n: Extent) -> list[Tensor]:
     x = ap.placeholder((n, 24), name="x")

@@ -15,8 +15,6 @@ from tests.evaluation.page.conftest import tuned as tuned
 from tests.evaluation.page.test_facts import BENCH, VERIFIED
 from tests.frontend.models import graph_model, node
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def _facts(page: Path) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(

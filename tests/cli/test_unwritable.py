@@ -90,7 +90,6 @@ def test_tuning_needs_a_database_that_can_be_written(
     assert "nothing that is measured would be kept" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("small_population")
 def test_a_network_with_more_constants_than_a_library_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

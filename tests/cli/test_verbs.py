@@ -36,7 +36,7 @@ from tests.frontend.models import graph_model, node
 from tests.graph.attentions import transformer
 from tests.traces import assert_is_trace
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population", "short_turns")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("short_turns")]
 
 
 def _network() -> onnx.ModelProto:

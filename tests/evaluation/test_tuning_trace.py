@@ -16,7 +16,6 @@ from ansorpy.measure.records.journal import TIMES
 from tests.traces import assert_is_trace
 
 
-@pytest.mark.usefixtures("small_population")
 def test_a_run_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "t.db"
     A = ap.placeholder((24, 36), name="A")

@@ -65,7 +65,6 @@ def test_scales_whose_products_are_rounded_otherwise_are_refused() -> None:
         import_sized(model, h=(2, 400), w=(3, 4))
 
 
-@pytest.mark.usefixtures("small_population")
 def test_machine_code_has_the_weights_of_known_sizes(rng: np.random.Generator) -> None:
     model = to_one_size("cubic", coordinate_transformation_mode="asymmetric")
     made = ap.compile(model, dims={"h": (1, 200), "w": (3, 4)}, effort="none", threads=1)

@@ -33,6 +33,8 @@ from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, sampler, scale
 
+pytestmark = pytest.mark.whole_search
+
 
 def search(
     task: Task,

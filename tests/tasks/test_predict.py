@@ -16,6 +16,8 @@ from ansorpy.tasks import predict
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from tests.search.tasks import matmul, sampler
 
+pytestmark = pytest.mark.whole_search
+
 TASK = matmul(48, 64, 40)
 OPTIONS = PredictOptions(sketches=3, population=96, generations=1)
 

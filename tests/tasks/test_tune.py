@@ -54,8 +54,6 @@ from tests.tasks.anew import tune_anew
 from tests.tasks.test_replay import NoBuilds
 from tests.waiting import Clock
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def weighted(task: Task, weight: float = 1.0) -> WeightedTask:
     return WeightedTask(task, sampler(task), weight)

@@ -83,7 +83,6 @@ def test_networks_need_a_real_gpu() -> None:
         checks.CHECKS["network.squeezenet"](simulated())
 
 
-@pytest.mark.usefixtures("small_population")
 def test_networks_agree_with_onnxruntime() -> None:
     said = checks.agree(small_network(), Target.host())
     assert re.fullmatch(r"differs by \d\.\de-0[7-9] of the largest value", said)

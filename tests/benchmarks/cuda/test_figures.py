@@ -28,8 +28,6 @@ from benchmarks.ops.families.conv2d import Conv2d
 from benchmarks.ops.families.conv_layer import ConvLayer
 from benchmarks.ops.families.elementwise import Softmax
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 class FakeEvent:
     """A moment of the host's clock."""

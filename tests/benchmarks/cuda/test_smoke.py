@@ -16,8 +16,6 @@ from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all, check_one
 from benchmarks.cuda.stored import stored_run
 from tests.benchmarks.cuda.simulated_smoke import checked
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 SIMULATED = "tests.benchmarks.cuda.simulated_smoke"
 LACKING = {
     name for name in CHECKS if name.startswith(("code.wgmma", "code.boxes", "code.clusters"))

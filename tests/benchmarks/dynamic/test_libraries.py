@@ -18,8 +18,6 @@ from benchmarks.dynamic.libraries import Settings, one_size_library
 from benchmarks.dynamic.suite import DynamicModel, shapes_at
 from benchmarks.networks.measure import Tuned
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 
 def _relu(seed: int) -> onnx.ModelProto:
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, "n", 3]) for n in ("x", "y"))

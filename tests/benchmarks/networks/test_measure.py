@@ -13,7 +13,7 @@ from benchmarks.networks.measure import Settings, Tuned, measure, roofline_s
 from benchmarks.zoo.suite import Entry
 from tests.graph.nets import Net
 
-pytestmark = pytest.mark.usefixtures("small_population", "short_turns")
+pytestmark = pytest.mark.usefixtures("short_turns")
 
 
 def two_products() -> onnx.ModelProto:

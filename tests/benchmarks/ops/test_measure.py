@@ -14,8 +14,6 @@ from benchmarks.ops.providers import PROVIDERS, Provider
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import CALL, case_named
 
-pytestmark = pytest.mark.usefixtures("small_population")
-
 QUICK = Policy(burst_s=0.002, untimed_s=0.001, rounds=(1, 1))
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import ansorpy as ap
 from ansorpy.evaluation.page.arena import arena_values
 from tests.frontend.models import graph_model, node
 
 
-@pytest.mark.usefixtures("small_population")
 def test_values_that_live_at_once_lie_apart(tmp_path: Path, rng: np.random.Generator) -> None:
     layers = [node("MatMul", [f"x{n}", "w"], [f"x{n + 1}"]) for n in range(4)]
     layers.append(node("Add", ["x4", "x1"], ["y"]))
