@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.processes import family
+
 __all__ = ["PROBES", "main"]
 
 Figures = dict[str, float]
@@ -167,24 +169,9 @@ class _PeakOfAll:
 
     def _watch(self) -> None:
         while True:
-            self.mib = max(self.mib, sum(map(_resident, _family(os.getpid()))))
+            self.mib = max(self.mib, sum(map(_resident, family(os.getpid()))))
             if self._done.wait(_LOOK_S):
                 return
-
-
-def _family(root: int) -> set[int]:
-    """*root* and all of its descendant processes."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with suppress(OSError):
-                text = (entry / "stat").read_text()
-                parents[int(entry.name)] = int(text.rpartition(")")[2].split()[1])
-    found, more = {root}, {root}
-    while more:
-        more = {child for child, parent in parents.items() if parent in more}
-        found |= more
-    return found
 
 
 def _initializer_bytes(path: Path) -> int:

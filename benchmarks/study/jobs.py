@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -19,6 +18,7 @@ from multiprocessing import get_context
 from time import monotonic
 
 from ansorpy.errors import AnsorpyError, MissingDependency
+from benchmarks.common.processes import processor_s
 from benchmarks.study.outcomes import Outcome, Outcomes, Value
 
 __all__ = ["Job", "carry_out"]
@@ -109,10 +109,10 @@ class _Found:
 
 
 def _timed(job: Job) -> _Found:
-    began, busy_s, own_s = monotonic(), _busy_s(), _own_s()
+    began, busy_s, own_s = monotonic(), _busy_s(), processor_s(os.getpid())
     value = job.work()
     seconds = monotonic() - began
-    foreign_s = (_busy_s() - busy_s) - (_own_s() - own_s)
+    foreign_s = (_busy_s() - busy_s) - (processor_s(os.getpid()) - own_s)
     return _Found(value, seconds, max(foreign_s, 0.0) / seconds if job.alone else 0.0)
 
 
@@ -121,12 +121,6 @@ def _busy_s() -> float:
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _idle, _waiting, irq, soft, *_ = map(int, file.readline().split()[1:])
     return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
-
-
-def _own_s() -> float:
-    """Seconds for which this process and those that it waited for computed."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, say: Say) -> bool:
