@@ -23,6 +23,7 @@ import onnx
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import load_trials
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
@@ -40,7 +41,6 @@ from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
-from benchmarks.common.command import exit_code
 from benchmarks.common.pages import write_into
 from benchmarks.zoo.light import light_model
 

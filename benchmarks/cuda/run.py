@@ -24,13 +24,14 @@ from time import monotonic
 from typing import Any
 
 from ansorpy import __version__
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.codegen.cuda.device.driver import bus_place
 from ansorpy.codegen.cuda.device.nvrtc import version as nvrtc_version
 from ansorpy.config import available_cores
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.target import Target
-from benchmarks.common.command import exit_code, say
+from benchmarks.common.command import say
 from benchmarks.cuda.correctness import checks as correctness
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.figures.base import Settings, cuda_torch

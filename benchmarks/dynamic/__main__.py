@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.common.command import exit_code, say, write_whole
+from benchmarks.common.command import say, write_whole
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
 from benchmarks.dynamic.libraries import Settings

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
 from benchmarks.common.cells import OURS
-from benchmarks.common.command import exit_code, records, say, write_whole
+from benchmarks.common.command import records, say, write_whole
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
 from benchmarks.networks.measure import Settings, Tuned, measure, tuning_options

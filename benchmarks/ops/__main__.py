@@ -15,10 +15,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
-from benchmarks.common.command import exit_code, records, say
+from benchmarks.common.command import records, say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import into
 from benchmarks.ops.case import Case

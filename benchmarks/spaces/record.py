@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.text.serialize import dag_to_dict
@@ -36,7 +37,6 @@ from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.search.population import score
 from ansorpy.search.recorded_grid import GridSource
 from ansorpy.target import Target, machine_name
-from benchmarks.common.command import exit_code
 from benchmarks.spaces.catalogue import PLANS, Plan, plan_named
 from benchmarks.spaces.cut import cut_down
 from benchmarks.spaces.prebuilt import Prebuilt

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
-from benchmarks.common.command import exit_code, say
+from benchmarks.common.command import say
 from benchmarks.spaces.catalogue import FOLDER
 from benchmarks.study.jobs import carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes

@@ -24,7 +24,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "LN.128x768\n"
     assert main(["--only", "nothing"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "no case fits 'nothing'",
+        "error: no case fits 'nothing'",
         "hint: --list prints their names",
     ]
 
