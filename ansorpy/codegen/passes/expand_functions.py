@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.power import constant_power
@@ -26,8 +24,7 @@ def expand_functions(program: Program) -> Program:
     Raises:
         CodegenError: A floating-point function is applied to integers.
     """
-    body = _Expanded().stmt(program.body)
-    return program if body is program.body else replace(program, body=body)
+    return program.with_body(_Expanded().stmt(program.body))
 
 
 class _Expanded(Rewriter):

@@ -33,8 +33,9 @@ def promote(program: Program, target: Target, *, in_full: bool = False) -> Progr
 
     With *in_full*, tiles under guards are computed in full where that is possible.
     """
-    body = _Promotion(target, register_buffers(program.body), in_full).stmt(program.body)
-    return program if body is program.body else Program(program.name, program.params, body)
+    return program.with_body(
+        _Promotion(target, register_buffers(program.body), in_full).stmt(program.body)
+    )
 
 
 class _Promotion:
