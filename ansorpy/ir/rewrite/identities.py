@@ -22,12 +22,11 @@ from ansorpy.ir.expr import (
     Expr,
     ExprLike,
     Function,
-    Load,
     Select,
     Var,
     as_expr,
     const,
-    walk,
+    has_load,
 )
 
 __all__ = ["ROWS", "Row", "apply_rows"]
@@ -78,10 +77,6 @@ def _not(a: Expr) -> Expr:
     return Call(Function.NOT, (a,))
 
 
-def _reads(e: Expr) -> bool:
-    return any(isinstance(part, Load) for part in walk(e))
-
-
 ROWS: tuple[Row, ...] = (
     # Quotients and remainders
     Row(x // 1, lambda x: x),
@@ -130,7 +125,7 @@ ROWS: tuple[Row, ...] = (
     Row(Select(_not(p), u, v), lambda p, u, v: Select(p, v, u)),
     Row(Select(p, Select(p, u, v), w), lambda p, u, v, w: Select(p, u, w)),
     Row(Select(p, Select(q, u, w), w), lambda p, q, u, w: Select(p & q, u, w),
-        lambda q, **_: not _reads(q)),  # p may guard the reads of q against being out of bounds
+        lambda q, **_: not has_load(q)),  # p may guard the reads of q against being out of bounds
 )  # fmt: skip
 
 Found = dict[str, Expr | int]

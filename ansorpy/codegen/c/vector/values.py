@@ -46,6 +46,7 @@ from ansorpy.ir.expr import (
     Select,
     SizeVar,
     Var,
+    has_load,
     walk,
 )
 from ansorpy.ir.operators import BITWISE, SHIFTS
@@ -111,7 +112,7 @@ def _index(e: Emitter, expr: Expr) -> Code:
 def _decided(e: Emitter, cond: Expr) -> tuple[bool, ...] | None:
     """The value of a condition in each lane, if bounds decide it in all; else None."""
     assert e.lanes is not None
-    if any(isinstance(x, Load) for x in walk(cond)):
+    if has_load(cond):
         return None
     found = [e.simplified(e.lanes.in_lane(cond, k)) for k in range(e.lanes.width)]
     constants = [bool(x.value) for x in found if isinstance(x, Const)]
