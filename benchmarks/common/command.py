@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["records", "say", "write_whole"]
+__all__ = ["records", "say"]
 
 
 def say(line: str) -> None:
@@ -26,11 +26,3 @@ def records(asked: Path | None, name: str, effort: str, stack: ExitStack) -> Pat
     path = asked or Path("build", f"{name}.db")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write *text* atomically: a run that is stopped leaves either the old or the new file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
-    part.write_text(text + "\n")
-    part.replace(file)

@@ -20,7 +20,7 @@ from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.common.command import say, write_whole
+from benchmarks.common.command import say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
 from benchmarks.dynamic.libraries import Settings
@@ -106,7 +106,7 @@ def _measured(
     path = path_of(folder, model.name, settings.threads, settings.tuned.text, settings.seed)
 
     def keep(found: DynamicResult) -> None:
-        write_whole(path, found.model_dump_json(indent=2))
+        found.write(path)
 
     found = _new(model, settings)
     if path.exists() and not options.again:

@@ -20,7 +20,7 @@ from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
 from benchmarks.common.cells import OURS
-from benchmarks.common.command import records, say, write_whole
+from benchmarks.common.command import records, say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
 from benchmarks.networks.measure import Settings, Tuned, measure, tuning_options
@@ -89,7 +89,7 @@ def _main(options: argparse.Namespace) -> int:
                 say(f"{entry.label}: kept in {path} (--again measures it)")
             else:
                 found = measure(entry, threads, tuned, settings, say, effort)
-                write_whole(path, found.model_dump_json(indent=2))
+                found.write(path)
             _say_result(found)
             results.append(found)
             _write(results, options.json)
