@@ -34,7 +34,7 @@ from ansorpy.target import Target
 from benchmarks.common.command import say
 from benchmarks.cuda.correctness import checks as correctness
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
-from benchmarks.cuda.figures.base import Settings, cuda_torch
+from benchmarks.cuda.figures.base import FigureSettings, cuda_torch
 from benchmarks.cuda.figures.stage import FiguresRun, is_lost, measure_all
 from benchmarks.cuda.needed import missing, sentence
 from benchmarks.cuda.rank import RankRun, rank_all
@@ -185,7 +185,7 @@ def _figures(options: argparse.Namespace, arguments: Sequence[str], end: float) 
     run = FiguresRun(gpu=gpu, software=_software(torch), trials=options.trials)
     run.results = run.resumed(options.json).results
     options.db.parent.mkdir(parents=True, exist_ok=True)
-    settings = Settings(options.db, options.trials, options.seed, options.compile_mode)
+    settings = FigureSettings(options.db, options.trials, options.seed, options.compile_mode)
     tried = measure_all(chosen, torch, settings, run, options.json, end, again=options.again)
     if tried and is_lost(torch):
         say("the GPU's context is lost: a new process measures the rest")

@@ -23,7 +23,7 @@ from ansorpy.evaluation.tables import show
 from benchmarks.common.command import say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
-from benchmarks.dynamic.libraries import Settings
+from benchmarks.dynamic.libraries import LibrarySettings
 from benchmarks.dynamic.measure import PARTS, Bench, Counts
 from benchmarks.dynamic.report import figures_table, sizes_table
 from benchmarks.dynamic.result import DynamicResult, versions
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
 def _main(options: argparse.Namespace) -> int:
     tuned = Tuned.asked(options)
     folder = options.folder or Path("build/dynamic-tiny" if options.tiny else "build/dynamic")
-    settings = Settings(folder, options.threads, tuned, options.seed)
+    settings = LibrarySettings(folder, options.threads, tuned, options.seed)
     results = []
     for name in options.only:
         found = _measured((TINY if options.tiny else FULL)[name], settings, options)
@@ -99,7 +99,7 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def _measured(
-    model: DynamicModel, settings: Settings, options: argparse.Namespace
+    model: DynamicModel, settings: LibrarySettings, options: argparse.Namespace
 ) -> DynamicResult:
     """Add the parts that *options* name to what an earlier run has kept."""
     folder = options.results or settings.folder / "results"
@@ -122,7 +122,7 @@ def _measured(
     return bench.found
 
 
-def _new(model: DynamicModel, settings: Settings) -> DynamicResult:
+def _new(model: DynamicModel, settings: LibrarySettings) -> DynamicResult:
     return DynamicResult(
         model=model.name,
         dim=model.dim,

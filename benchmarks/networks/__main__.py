@@ -23,7 +23,7 @@ from benchmarks.common.cells import OURS
 from benchmarks.common.command import records, say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
-from benchmarks.networks.measure import Settings, Tuned, measure, tuning_options
+from benchmarks.networks.measure import NetworkSettings, Tuned, measure, tuning_options
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import NetworkResult, kept, path_of
 from benchmarks.zoo.suite import ALL, Entry
@@ -80,7 +80,7 @@ def _main(options: argparse.Namespace) -> int:
     results: list[NetworkResult] = []
     with ExitStack() as stack:
         db = records(options.db, "networks", options.effort, stack)
-        settings = Settings(db, options.folder, options.seed, options.against)
+        settings = NetworkSettings(db, options.folder, options.seed, options.against)
         wanted = (OURS, *options.against)
         for entry, threads, tuned, effort in _asked(options):
             path = path_of(options.results, entry.label, threads, effort, options.seed)

@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 
 from benchmarks.common.command import say
 from benchmarks.common.compared import Stored
-from benchmarks.cuda.figures.base import Settings, Step
+from benchmarks.cuda.figures.base import FigureSettings, Step
 from benchmarks.cuda.gpu_run import GpuRun
 
 __all__ = ["FiguresRun", "StepResult", "is_lost", "line_of", "measure_all", "search_s"]
@@ -62,7 +62,7 @@ class FiguresRun(GpuRun):
 def measure_all(
     chosen: Sequence[Step],
     torch: Any,
-    settings: Settings,
+    settings: FigureSettings,
     run: FiguresRun,
     file: Path,
     end: float,
@@ -111,7 +111,7 @@ def search_s(waiting: Sequence[Step], left_s: float) -> float | None:
     return min(first_s, max(least_s, first.limit_s * min(1.0, share)))
 
 
-def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> StepResult:
+def _measured(step: Step, torch: Any, settings: FigureSettings, limit_s: float) -> StepResult:
     result = StepResult(name=step.name, wanted=step.wanted)
     begin = monotonic()
     try:

@@ -22,7 +22,7 @@ from ansorpy.deadline import OutOfTime
 from ansorpy.errors import CodegenError, ForeignFile, UsageError
 from ansorpy.frontend.onnx import load
 from benchmarks.cuda.figures import stage
-from benchmarks.cuda.figures.base import Figures, Settings, Step
+from benchmarks.cuda.figures.base import Figures, FigureSettings, Step
 from benchmarks.cuda.figures.stage import FiguresRun, StepResult, measure_all
 from benchmarks.cuda.needed import DISTRIBUTIONS, missing, sentence
 from benchmarks.cuda.nets import as_onnx, bert, resnet
@@ -59,7 +59,7 @@ def fake_torch() -> Any:
 def counted(name: str, done: list[str], *, fails: int = 0, error: Exception | None = None) -> Step:
     """A step that fails *fails* times before it is measured."""
 
-    def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
+    def measure(torch: Any, settings: FigureSettings, limit_s: float) -> Figures:
         done.append(name)
         if done.count(name) <= fails:
             raise error or CodegenError("no program is correct")
@@ -74,7 +74,7 @@ def work(
     """What a fresh process does with *file*."""
     run = new_run().resumed(file)
     end = monotonic() + seconds
-    measure_all(chosen, fake_torch(), Settings(Path("none"), 4), run, file, end, again=again)
+    measure_all(chosen, fake_torch(), FigureSettings(Path("none"), 4), run, file, end, again=again)
     return run.resumed(file)
 
 
@@ -108,13 +108,13 @@ def test_whatever_a_step_meets_with_is_its_outcome(tmp_path: Path, error: Except
 def test_a_lost_gpu_ends_the_process_and_another_measures_the_rest(tmp_path: Path) -> None:
     torch, done = fake_torch(), list[str]()
 
-    def losing(torch: Any, settings: Settings, limit_s: float) -> Figures:
+    def losing(torch: Any, settings: FigureSettings, limit_s: float) -> Figures:
         torch.cuda.is_lost = True
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
     chosen = [counted("a", done), Step("b", 1.0, 60.0, losing), counted("c", done)]
     run, file = new_run(), tmp_path / "cuda.json"
-    settings, end = Settings(Path("none"), 4), monotonic() + 1000
+    settings, end = FigureSettings(Path("none"), 4), monotonic() + 1000
     tried = measure_all(chosen, torch, settings, run, file, end)
     assert tried == ["a", "b"] and done == ["a"]
     assert [bool(r.failure) for r in new_run().resumed(file).results] == [False, True]
@@ -134,7 +134,7 @@ def test_steps_share_the_time(
     searched: list[float] = []
 
     def begun(step: Step) -> Step:
-        def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
+        def measure(torch: Any, settings: FigureSettings, limit_s: float) -> Figures:
             nonlocal now
             now += limit_s + step.beside_s
             searched.append(limit_s - step.reference_s)
@@ -146,7 +146,7 @@ def test_steps_share_the_time(
 
     monkeypatch.setattr(stage, "monotonic", lambda: now)
     chosen, run = [begun(step) for step in steps(tune_s=tune_s)], new_run()
-    settings = Settings(Path("none"), 4)
+    settings = FigureSettings(Path("none"), 4)
     tried = measure_all(chosen, fake_torch(), settings, run, tmp_path / "a.json", 60 * minutes)
     assert now <= 60 * minutes and min(searched) >= 4
     assert tried[:3] == ["matmul.float32.4096", "matmul.float16.4096", "matmul.bfloat16.4096"]
@@ -154,7 +154,7 @@ def test_steps_share_the_time(
 
 
 def test_the_last_step_gets_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, settings = 0.0, Settings(Path("none"), 4)
+    now, settings = 0.0, FigureSettings(Path("none"), 4)
     done: list[str] = []
     monkeypatch.setattr(stage, "monotonic", lambda: now)
     step = replace(counted("a", done), limit_s=90.0)

@@ -13,7 +13,7 @@ from ansorpy.measure.gpu.runner import GpuRunner
 from ansorpy.target import Target
 from benchmarks.cuda import run
 from benchmarks.cuda.correctness.schedules import Failed, Schedules, check_schedules
-from benchmarks.cuda.figures.base import Figures, Settings, Step
+from benchmarks.cuda.figures.base import Figures, FigureSettings, Step
 from benchmarks.cuda.figures.stage import FiguresRun, StepResult
 from benchmarks.cuda.rank import Predicted, Ranked, RankRun, rank_all
 from benchmarks.cuda.run import main
@@ -39,7 +39,7 @@ def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The stages on a simulated GPU, with few and small cases; the steps that were measured."""
     measured: list[str] = []
 
-    def quick(name: str, torch: object, settings: Settings, limit_s: float) -> Figures:
+    def quick(name: str, torch: object, settings: FigureSettings, limit_s: float) -> Figures:
         measured.append(name)
         return Figures(0.001, 0.002, peer="matmul")
 

@@ -18,12 +18,12 @@ from benchmarks.race.contestant import BEFORE, Contestant, contestants
 from benchmarks.race.part_pages import write_part_pages
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Conditions, Outcome, Outcomes
-from benchmarks.study.study import Settings, pages
+from benchmarks.study.study import StudySettings, pages
 from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 
 DEFAULT = Contestant.default()
-SMALL = Settings(only=("random",), seeds=2, threads=2)
+SMALL = StudySettings(only=("random",), seeds=2, threads=2)
 
 Made = Callable[[Job, int], Mapping[str, Any]]
 
