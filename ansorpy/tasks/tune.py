@@ -45,8 +45,8 @@ from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.trial_plan import expected_shares
 
 __all__ = [
-    "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_with_trials",
-    "tune_tasks",
+    "PATIENCE", "Ending", "TaskOutcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks",
+    "tune_with_trials",
 ]  # fmt: skip
 
 PATIENCE = 4
@@ -96,7 +96,7 @@ class TuneOptions:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """The result of tuning for one task; ``best`` is None if it never got a trial.
 
     ``allotment``: the trials it got, compared with the plan.
@@ -117,7 +117,7 @@ class Tuning:
     ``seconds``: time of each activity of the run; they add up to its duration.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TaskOutcome, ...]
     interrupted: bool = False
     ended: Ending = Ending.NOTHING_LEFT
     seconds: Mapping[Activity, float] = field(default_factory=dict)
@@ -299,14 +299,14 @@ class _Run:
         """Whether task *at* has no correct program and a network cannot run without it."""
         return self.searches[at].history.best is None and misses(self.networks, self._live(), at)
 
-    def outcomes(self) -> tuple[Outcome, ...]:
+    def outcomes(self) -> tuple[TaskOutcome, ...]:
         found = allotments(
             self._live(),
             [search.history.earlier for search in self.searches],
             [self._why_ended(search) for search in self.searches],
         )
         return tuple(
-            Outcome(search.task, search.history.best, search.history, allotment)
+            TaskOutcome(search.task, search.history.best, search.history, allotment)
             for search, allotment in zip(self.searches, found, strict=True)
         )
 
@@ -414,7 +414,7 @@ class _Run:
         )
 
 
-def _found(database: Database, outcome: Outcome) -> dict[str, object]:
+def _found(database: Database, outcome: TaskOutcome) -> dict[str, object]:
     best, task = outcome.best, outcome.task.key
     if best is None:
         return {"task": task, "program": None}

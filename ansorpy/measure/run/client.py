@@ -28,7 +28,7 @@ from ansorpy.measure.workers.messages import (
     RetimeRequest,
 )
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.profiler import Activity, charge, profiled
 
 __all__ = ["Reference", "RunClient", "measured_result"]
@@ -200,7 +200,7 @@ class RunClient:
         self._distrust(results, answer)
         return results
 
-    def _distrust(self, results: Sequence[MeasureResult], answer: Outcome) -> None:
+    def _distrust(self, results: Sequence[MeasureResult], answer: Reply) -> None:
         """End the worker if a candidate may have written outside its buffers.
 
         The next candidate then gets clean memory.  A worker whose memory candidates cannot reach,
@@ -298,13 +298,13 @@ def _identity(task: Task) -> str:
     return f"{task.static.key} {definition_json(task.dag)}"
 
 
-def _reason(answer: Outcome) -> str:
+def _reason(answer: Reply) -> str:
     if isinstance(answer, Failure):
         return answer.reason
     return str(answer.fields.get("reason") or answer.fields.get("text") or answer.kind)
 
 
-def _is_cut(answer: Outcome) -> bool:
+def _is_cut(answer: Reply) -> bool:
     """Whether the deadline, rather than the request's own limit, ended the wait for *answer*."""
     return isinstance(answer, Failure) and answer.kind == "timeout" and left_s() <= 0
 
@@ -330,7 +330,7 @@ def _reference(answer: Message, task: Task) -> Reference | None:
     return Reference(answer.blobs, magnitudes) if len(magnitudes) in (0, len(sizes)) else None
 
 
-def measured_result(answer: Outcome) -> tuple[MeasureResult, float]:
+def measured_result(answer: Reply) -> tuple[MeasureResult, float]:
     """Read an answer to ``measure``: the result, and the part of its seconds spent on checking."""
     if isinstance(answer, Failure):
         return _failed(answer), 0.0
@@ -350,7 +350,7 @@ def measured_result(answer: Outcome) -> tuple[MeasureResult, float]:
     return result, read.check_s
 
 
-def _retimed(answer: Outcome, builds: Sequence[Built]) -> list[MeasureResult]:
+def _retimed(answer: Reply, builds: Sequence[Built]) -> list[MeasureResult]:
     """Read an answer to ``retime``: one result for each of *builds*."""
     if isinstance(answer, Failure):
         return [_failed(answer)] * len(builds)
