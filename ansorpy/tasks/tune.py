@@ -24,7 +24,6 @@ from ansorpy.search.history import Best, History
 from ansorpy.search.population import SketchSource
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
-from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import (
     Objective,
@@ -42,6 +41,7 @@ from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.recorded_request import preset_name, request_of
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
+from ansorpy.tasks.task_trials import TaskTrials, trials_of_tasks
 from ansorpy.tasks.trial_plan import expected_shares
 
 __all__ = [
@@ -99,13 +99,13 @@ class TuneOptions:
 class TaskOutcome:
     """The result of tuning for one task; ``best`` is None if it never got a trial.
 
-    ``allotment``: the trials it got, compared with the plan.
+    ``trials``: those it got, compared with the plan.
     """
 
     task: Task
     best: Best | None
     history: History
-    allotment: Allotment
+    trials: TaskTrials
 
 
 @dataclass(frozen=True)
@@ -300,14 +300,14 @@ class _Run:
         return self.searches[at].history.best is None and misses(self.networks, self._live(), at)
 
     def outcomes(self) -> tuple[TaskOutcome, ...]:
-        found = allotments(
+        found = trials_of_tasks(
             self._live(),
             [search.history.earlier for search in self.searches],
             [self._why_ended(search) for search in self.searches],
         )
         return tuple(
-            TaskOutcome(search.task, search.history.best, search.history, allotment)
-            for search, allotment in zip(self.searches, found, strict=True)
+            TaskOutcome(search.task, search.history.best, search.history, trials)
+            for search, trials in zip(self.searches, found, strict=True)
         )
 
     def _progress(self) -> list[TaskProgress]:
