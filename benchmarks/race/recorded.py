@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 
-from ansorpy.measure.recorded_grid import read_grid
 from benchmarks.race.contestant import Contestant, contestants
 from benchmarks.race.replay import FRACTIONS, UNIFORM, Race, expected, replayed
 from benchmarks.spaces.catalogue import recorded
+from benchmarks.spaces.grid import read_grid
 from benchmarks.study.comparison import compared
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes

@@ -20,9 +20,9 @@ from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel
 from ansorpy.evaluation.ranking import Evaluated, models_table
 from ansorpy.evaluation.tables import show
-from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.schedule.space import Space
 from benchmarks.spaces.catalogue import FOLDER
+from benchmarks.spaces.grid import Grid, read_grid
 
 __all__ = ["evaluated", "main"]
 

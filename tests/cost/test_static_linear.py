@@ -15,10 +15,10 @@ from ansorpy.cost.programs import Programs
 from ansorpy.cost.static_linear import StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.recorded_grid import read_grid
-from ansorpy.search.recorded_grid import GridSource
 from ansorpy.target import Target
 from benchmarks.spaces.catalogue import FOLDER
+from benchmarks.spaces.grid import read_grid
+from benchmarks.spaces.grid_source import GridSource
 from tests.cost.populations import SHAPE, population
 from tests.cost.tasks import matmul_task
 

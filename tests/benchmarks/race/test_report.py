@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorpy.measure.recorded_grid import write_grid
 from benchmarks.common.pages import marks
 from benchmarks.race import live, metaschedule, schedulers, untuned
 from benchmarks.race.__main__ import main, race
 from benchmarks.race.bars import HARD, bars
 from benchmarks.race.contestant import BEFORE, Contestant, contestants
 from benchmarks.race.part_pages import write_part_pages
+from benchmarks.spaces.grid import write_grid
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Conditions, Outcome, Outcomes
 from benchmarks.study.study import StudySettings, pages
-from tests.search.grids import grid_of
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 DEFAULT = Contestant.default()
