@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, Remembering, Uncertain, predictions
 from ansorpy.ir.analysis.similarity import anchor_name

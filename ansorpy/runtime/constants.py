@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.jit import LoadedObjects, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep, padded
-from ansorpy.runtime.ports import Array
 
 __all__ = ["growing", "make_pool", "results", "scratch_bytes", "settled", "workspace_bytes"]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.in_place import in_place
@@ -26,7 +27,7 @@ from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.control import Argument, MemoryRegion, PlannedControl, Tells, controls_of
 from ansorpy.runtime.footprint import Footprint
-from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
+from ansorpy.runtime.ports import MAX_RANK, Port, check_array
 from ansorpy.runtime.programs import ScheduledProgram
 from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target

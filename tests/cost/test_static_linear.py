@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.cpu.model import TERMS
 from ansorpy.cost.metrics import rank_correlation
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.static_linear import StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError

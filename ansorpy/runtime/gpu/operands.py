@@ -12,17 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.strides import dense_strides
-from ansorpy.runtime.ports import (
-    ON_CPU,
-    Array,
-    Port,
-    accepted,
-    check_array,
-    described,
-    dlpack_device,
-)
+from ansorpy.runtime.ports import ON_CPU, Port, accepted, check_array, described, dlpack_device
 
 __all__ = ["DeviceOperand", "accept_operand", "check_operand", "operand"]
 

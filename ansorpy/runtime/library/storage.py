@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.runtime.constants import growing, make_pool, results, settled
 from ansorpy.runtime.execution_plan import ExecutionPlan, padded
 from ansorpy.runtime.library.forms import Pack
-from ansorpy.runtime.ports import Array
 
 __all__ = ["Contents", "Places", "stored"]
 

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.metrics import rank_correlation
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.neural.value_lstm import ValueLSTM
 from ansorpy.cost.programs import Beginning, Programs
