@@ -88,7 +88,7 @@ def _kept(
         file=str(library), size=size, tuning_s=tuning_s, trials=trials,
         bytes=library.stat().st_size,
     )  # fmt: skip
-    record.write_text(found.model_dump_json(indent=2) + "\n")
+    found.write(record)
     return found
 
 

@@ -62,15 +62,11 @@ TRUE, FALSE = const(True, DType.BOOL), const(False, DType.BOOL)
 
 
 def _min(a: ExprLike, b: ExprLike) -> Expr:
-    return Binary(BinaryOp.MIN, _expr(a), _expr(b))
+    return Binary(BinaryOp.MIN, as_expr(a), as_expr(b))
 
 
 def _max(a: ExprLike, b: ExprLike) -> Expr:
-    return Binary(BinaryOp.MAX, _expr(a), _expr(b))
-
-
-def _expr(a: ExprLike) -> Expr:
-    return as_expr(a)
+    return Binary(BinaryOp.MAX, as_expr(a), as_expr(b))
 
 
 def _not(a: Expr) -> Expr:
@@ -136,12 +132,8 @@ def apply_rows(e: Expr) -> Expr | None:
     for row in _BY_ROOT.get(_root(e), ()):
         found: Found = {}
         if _match(row.left, e, found) and row.when(**found):
-            return _as(row.right(**found), e.dtype)
+            return as_expr(row.right(**found), e.dtype)
     return None
-
-
-def _as(value: ExprLike, dtype: DType) -> Expr:
-    return as_expr(value, dtype)
 
 
 def _root(e: Expr) -> tuple[object, ...]:
