@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ansorpy.codegen.c.arithmetic import as_type, binary, compared, function, helper_call
+from ansorpy.codegen.c.arithmetic import as_type, binary, function, helper_call
 from ansorpy.codegen.c.elements import element
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.types import HALF, float_suffix, register_type, short_name
-from ansorpy.codegen.clike.code import ATOM, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.code import ATOM, UNARY, Code
 from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.operators import chosen, compared
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.interval import Bounder
@@ -113,8 +114,7 @@ def _select(e: Emitter, expr: Select) -> Code:
     if any(reads_twice(side) for side in (expr.then, expr.other)):
         return branches(e, expr, register_type(expr.dtype), lambda e, side: e.value(side))
     cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
-    text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
-    return Code(text, TERNARY)
+    return chosen(cond, then, other)
 
 
 def branches(e: Emitter, expr: Select, kind: str, emit: Callable[[Emitter, Expr], Code]) -> Code:
