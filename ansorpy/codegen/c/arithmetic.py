@@ -14,7 +14,7 @@ from ansorpy.codegen.c.prelude import elementary_name
 from ansorpy.codegen.c.types import HALF, computed_type, float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import AND, MULTIPLY, OR, UNARY, Code
 from ansorpy.codegen.clike.operators import INFIX, WRAPPING, converted, infix
-from ansorpy.codegen.passes.expand_functions import undefined
+from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY

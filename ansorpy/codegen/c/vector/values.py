@@ -28,7 +28,7 @@ from ansorpy.codegen.clike.code import ADD, ATOM, UNARY, Code
 from ansorpy.codegen.clike.indices import is_index
 from ansorpy.codegen.clike.operators import INFIX, chosen, compared, converted, infix
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
-from ansorpy.codegen.passes.expand_functions import undefined
+from ansorpy.codegen.unsupported import buffer_of, undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
@@ -85,7 +85,7 @@ def _is_alike(e: Emitter, expr: Expr) -> bool:
     if e.lanes.varies(expr):
         return False
     loads = [x for x in walk(expr) if isinstance(x, Load)] if e.guards else []
-    return all(is_inside(e, e.buffer_of(x), x.indices) for x in loads)
+    return all(is_inside(e, buffer_of(x), x.indices) for x in loads)
 
 
 def operand(e: Emitter, expr: Expr) -> Code:

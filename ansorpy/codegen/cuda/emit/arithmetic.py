@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ansorpy.codegen.clike.code import ATOM, MULTIPLY, UNARY, Code
 from ansorpy.codegen.clike.operators import INFIX, WRAPPING, chosen, compared, converted, infix
 from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, Function
 from ansorpy.ir.operators import BITWISE, SHIFTS
@@ -117,10 +117,7 @@ def _library(fn: Function, dtype: DType, x: Code) -> Code:
     if not dtype.is_float:
         if fn in _OF_INTEGERS_TOO:
             return x
-        raise CodegenError(
-            f"{fn.value} of {dtype.value} values is not defined",
-            hint="convert the operand to a float type first",
-        )
+        raise undefined(fn, dtype)
     suffix = "" if dtype is DType.FLOAT64 else "f"
     return Code(f"{_LIBRARY[fn]}{suffix}({x.text})")
 

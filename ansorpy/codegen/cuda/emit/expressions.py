@@ -19,7 +19,7 @@ from ansorpy.codegen.clike.sharing import named_once
 from ansorpy.codegen.cuda.emit.arithmetic import binary, function
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import buffer_of, refuse_reduction
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -202,17 +202,10 @@ def _place(e: Emitter, expr: Load) -> Code:
     found = e.in_lanes.get(expr)
     if found is not None:
         return found
-    return Code(element(e, e.buffer_of(expr), expr.indices))
-
-
-def _reduce(e: Emitter, expr: Reduce) -> Code:
-    raise CodegenError(
-        "a reduction expression cannot be emitted",
-        hint="lower it to loops around a Store with reduce=... first",
-    )
+    return Code(element(e, buffer_of(expr), expr.indices))
 
 
 EXPRESSIONS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
     Const: _const, Var: _var, Axis: _var, SizeVar: _var, Binary: _binary, Compare: _compare,
-    Call: _call, Select: _select, Cast: _cast, Load: _load, Reduce: _reduce,
+    Call: _call, Select: _select, Cast: _cast, Load: _load, Reduce: refuse_reduction,
 }  # fmt: skip

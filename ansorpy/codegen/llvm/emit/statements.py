@@ -26,6 +26,7 @@ from ansorpy.codegen.llvm.emit.parallel import emit_parallel
 from ansorpy.codegen.llvm.emit.text import Value
 from ansorpy.codegen.llvm.emit.transposes import transposes
 from ansorpy.codegen.llvm.emit.vectorized import emit_blocks, emit_vectorized
+from ansorpy.codegen.unsupported import gpu_loop
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
@@ -69,10 +70,7 @@ def _for(e: Emitter, loop: For) -> None:
         return
     handler = _LOOPS.get(loop.kind)
     if handler is None:
-        raise CodegenError(
-            f"loop {loop.var.name} is {loop.kind.value}, which has no meaning on a CPU",
-            hint="block and thread loops need a CUDA target",
-        )
+        raise gpu_loop(loop)
     handler(e, loop)
 
 
