@@ -100,7 +100,7 @@ def _is_database(path: Path) -> bool:
         with open(path, "rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError as error:
-        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+        raise ForeignFile.unreadable(path, error) from None
 
 
 def read_datasets(paths: Sequence[Path]) -> ProgramDataset:
