@@ -77,7 +77,7 @@ class Times:
         return predicted, recorded
 
     def settle(self) -> None:
-        """Measure the chosen schedules until those that are then chosen are measured."""
+        """Measure the chosen schedules and choose again, until all chosen ones are measured."""
         while self.measure([*zip(self.chosen(), range(len(self.tasks)), strict=True)]):
             pass
 

@@ -17,7 +17,7 @@ __all__ = ["ask_all"]
 def ask_all(
     workers: Sequence[Worker], messages: Sequence[Message], timeout_s: float
 ) -> Iterator[tuple[int, Reply]]:
-    """Yield ``(index, outcome)`` of each message as it is answered, in no fixed order.
+    """Yield ``(index, reply)`` of each message as it is answered, in no fixed order.
 
     A worker that hangs or dies loses only its current message and is restarted for the next.
     Past the deadline no more messages are sent, and pending ones count as timed out.
@@ -72,10 +72,10 @@ def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tu
         readable = selector.select(max(0.0, first - time.monotonic()))
         ready = {key.fileobj for key, _ in readable}
     for worker, (index, deadline) in list(busy.items()):
-        outcome = worker.receive(0.0) if worker in ready else None
-        if outcome is None and time.monotonic() >= deadline:
-            outcome = worker.fail_timeout(timeout_s)
-        if outcome is not None:
+        reply = worker.receive(0.0) if worker in ready else None
+        if reply is None and time.monotonic() >= deadline:
+            reply = worker.fail_timeout(timeout_s)
+        if reply is not None:
             del busy[worker]
-            found.append((index, outcome))
+            found.append((index, reply))
     return found

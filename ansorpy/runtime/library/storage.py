@@ -17,10 +17,9 @@ __all__ = ["Contents", "Places", "stored"]
 
 
 def stored(plan: ExecutionPlan, pack: Pack, name: str, versions: int = 1) -> ExecutionPlan:
-    """*plan* as a library stores it: what is packed already is read as it is, ``init`` packs the
-    rest.
+    """*plan* as a library stores it: with the constants packed, except those that ``init`` packs.
 
-    A program for another machine is packed there.
+    A program for another machine packs all of them there.
 
     Args:
         versions: Of the program *name* in the library; all read the same original constants.
