@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
 
 from benchmarks.cuda.correctness.schedules import Schedules
 from benchmarks.cuda.figures.stage import FiguresRun, StepResult, line_of
@@ -93,14 +93,10 @@ def _suite(dtype: str, results: Sequence[StepResult]) -> Iterator[str]:
     failed = [result for result in results if result.failure]
     if every:
         yield (
-            f"the suite in {dtype}: {_mean(every):.2f}, geometric mean of {len(every)} cases of "
-            f"{results[0].wanted:.2f}, {len(failed)} failed"
+            f"the suite in {dtype}: {geometric_mean(every):.2f}, geometric mean of {len(every)} "
+            f"cases of {results[0].wanted:.2f}, {len(failed)} failed"
         )
-        families = [f"{name} {_mean(found):.2f}" for name, found in ratios.items()]
+        families = [f"{name} {geometric_mean(found):.2f}" for name, found in ratios.items()]
         for n in range(0, len(families), 12):
             yield "  " + ", ".join(families[n : n + 12])
     yield from (f"  {result.name}: {result.failure}" for result in failed[:_MOST])
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    return exp(sum(map(log, ratios)) / len(ratios))
