@@ -114,6 +114,11 @@ class ForeignFile(AnsorpyError):
 
     exit_code = 6
 
+    @classmethod
+    def unreadable(cls, path: object, error: OSError, *, hint: str | None = None) -> ForeignFile:
+        """The error for the file *path*, which *error* kept from being read."""
+        return cls(f"cannot read {path}: {error.strerror or error}", hint=hint)
+
 
 class ScheduleError(AnsorpyError):
     """A schedule step that cannot be applied.

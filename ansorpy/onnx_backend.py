@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.backend.base import Backend, BackendRep
 
 from ansorpy.api.networks import compile
+from ansorpy.arrays import Array
 from ansorpy.errors import OutOfBounds, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.sequence_inputs import is_listed, tensor_names
@@ -40,7 +40,6 @@ __all__ = [
     "supports_device",
 ]  # fmt: skip
 
-Array = NDArray[Any]
 Given = Array | list[Array] | None
 """A tensor, a sequence of tensors, or an optional value that has none."""
 _Shapes = list[tuple[int, ...]] | None

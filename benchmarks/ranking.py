@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from ansorpy.api.train_model import load_trials
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cost.boosted import BoostedOptions
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, LEVELS, judge
@@ -24,7 +25,6 @@ from ansorpy.evaluation.tables import Table, show
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
 from ansorpy.target import Target
-from benchmarks.common.command import exit_code
 from benchmarks.common.pages import write_into
 
 __all__ = ["main"]

@@ -22,6 +22,7 @@ from typing import TypeVar
 import numpy as np
 
 import ansorpy as ap
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
@@ -36,7 +37,6 @@ from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table as Rows
 from ansorpy.search.population import sample_valid, score_all
 from ansorpy.target import Target
-from benchmarks.common.command import exit_code
 from benchmarks.common.pages import write_into
 from benchmarks.ops.families.conv2d import Conv2d
 

@@ -18,12 +18,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import compare
 from ansorpy.evaluation.tables import Table, show
-from benchmarks.common.command import exit_code, say
+from benchmarks.common.command import say
 from benchmarks.common.pages import write_into
 
 __all__ = ["MODELS", "main", "open_model"]

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 import ansorpy as ap
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.evaluation.tables import Table, show
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -34,7 +35,6 @@ from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
-from benchmarks.common.command import exit_code
 from benchmarks.common.pages import write_into
 
 __all__ = ["WAYS", "disturbance", "main"]

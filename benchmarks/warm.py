@@ -23,6 +23,7 @@ import onnx
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import load_trials
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
@@ -39,8 +40,7 @@ from ansorpy.search.task_search import SearchOptions
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
-from benchmarks.common.command import exit_code
+from ansorpy.tasks.tune import TaskOutcome, TuneOptions, WeightedTask, tune_tasks
 from benchmarks.common.pages import write_into
 from benchmarks.zoo.light import light_model
 
@@ -105,7 +105,7 @@ def tuned(
     way: Way,
     model: Callable[[], CostModel],
     seed: int,
-) -> tuple[Outcome, ...]:
+) -> tuple[TaskOutcome, ...]:
     """Tune *tasks* with the records in a file, and add the new trials to it."""
     entries = [WeightedTask(task, SketchSampler(task), weight) for task, weight in tasks.items()]
     options = TuneOptions(SearchOptions(seed=seed, transfer=way), model=model, retime=False)
@@ -124,7 +124,7 @@ def trained(records: Path) -> SavedModel:
 
 def totals(
     weights: Sequence[float],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[TaskOutcome],
     again: Sequence[float],
     points: Sequence[int],
 ) -> list[float]:
@@ -146,7 +146,7 @@ def totals(
 
 def compared(
     tasks: Weights, ways: Sequence[str], budget: Budget, records: Path, seed: int
-) -> dict[str, tuple[Outcome, ...]]:
+) -> dict[str, tuple[TaskOutcome, ...]]:
     """Outcomes of each of the *ways*, one whole search after another."""
     found = {}
     with TemporaryDirectory() as folder:
@@ -161,7 +161,7 @@ def compared(
     return found
 
 
-def timed_again(outcomes: Sequence[Sequence[Outcome]]) -> list[list[float]]:
+def timed_again(outcomes: Sequence[Sequence[TaskOutcome]]) -> list[list[float]]:
     """Seconds of each way's best program for each task; programs of one task are timed in turn.
 
     Infinite if a way has no program.

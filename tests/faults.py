@@ -63,7 +63,7 @@ def planted_races(program: Program, rng: np.random.Generator) -> set[str]:
     for number in range(1, barriers + 1):
         wrong = Less(Barrier, number).stmt(program.body)
         try:
-            run_program(Program(program.name, program.params, wrong), arrays)
+            run_program(program.with_body(wrong), arrays)
         except Race as race:
             found |= {name for name in shared if f"{name}[" in str(race)}
     return found

@@ -21,11 +21,11 @@ from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.target import Target
 
-__all__ = ["Programs", "compile_programs"]
+__all__ = ["NetworkPrograms", "compile_programs"]
 
 
 @dataclass(frozen=True)
-class Programs:
+class NetworkPrograms:
     """The programs of a compiled network, for other values of its constants.
 
     Args:
@@ -74,7 +74,7 @@ class Programs:
 
 def compile_programs(
     spec: NetworkSpec, **arguments: Unpack[SearchArguments]
-) -> tuple[CompiledModel, Programs]:
+) -> tuple[CompiledModel, NetworkPrograms]:
     """Compile the network *spec* as :func:`ansorpy.compile` does; and its programs.
 
     Raises:
@@ -84,7 +84,7 @@ def compile_programs(
         request = Request.of(listener=listener, **arguments)
         [done] = tune_networks(open_networks([spec], request), request)
     project, chosen = done.project, done.chosen
-    found = Programs(
+    found = NetworkPrograms(
         replace(spec, constants=None), project.name, project.target, request.threads,
         project.cuts.cutting, tasks_of(project, chosen), kernels_median_s(project, chosen),
     )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 
 from ansorpy.api.evaluate.databases import open_database
 from ansorpy.api.parts import Parts
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.cpu.model import TERMS
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
@@ -19,7 +20,6 @@ from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
 from ansorpy.cost.learner import SAMPLE_VERSION, samples_of
 from ansorpy.cost.metrics import Ranking, rank_correlation, ranking
 from ansorpy.cost.models import MODELS
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, predictions
@@ -100,7 +100,7 @@ def _is_database(path: Path) -> bool:
         with open(path, "rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
     except OSError as error:
-        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+        raise ForeignFile.unreadable(path, error) from None
 
 
 def read_datasets(paths: Sequence[Path]) -> ProgramDataset:

@@ -116,7 +116,7 @@ def _value(spec: Port, source: str) -> Array:
         with _opened(path, spec.name) as file:
             return _array(file, spec, source)
     except OSError as error:
-        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+        raise ForeignFile.unreadable(path, error) from None
     except _NOT_NUMPY:
         raise ForeignFile(
             f"{path} is not a numpy file", hint="write it with numpy.save or numpy.savez"

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["EXIT_INTERRUPTED", "Interrupt", "graceful_interrupt"]
+__all__ = ["Interrupt", "graceful_interrupt"]
 
-EXIT_INTERRUPTED = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ansorpy.cli.interrupt import EXIT_INTERRUPTED
+from ansorpy.cli.exit_codes import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_USAGE, exit_code
 from ansorpy.cli.verbs.bench import bench
 from ansorpy.cli.verbs.compile import compile
 from ansorpy.cli.verbs.dataset import dataset
@@ -27,7 +27,7 @@ from ansorpy.cli.verbs.show import show
 from ansorpy.cli.verbs.tune import tune
 from ansorpy.cli.verbs.verify import verify
 from ansorpy.config import DEBUG
-from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
+from ansorpy.errors import ForeignFile, MissingDependency
 from ansorpy.evaluation.engines.names import ENGINE_NAMES
 from ansorpy.version import __version__
 
@@ -55,8 +55,6 @@ HELP: dict[str, tuple[str, str]] = {
     "doctor": (_LOOK, "doctor"),
 }
 """The purpose of each verb, by which the help is grouped, and an example."""
-
-EXIT_INTERNAL, EXIT_USAGE = 1, 2
 
 _ALLOCATIONS = 50_000
 """Objects between two runs of Python's garbage collector, which by default (700) spends a tenth of
@@ -126,16 +124,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(_ALLOCATIONS)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        parse = _command(VERBS)
-        code = parse(repeat_list_option(given), prog_name="ansorpy", standalone_mode=False)
-    except AnsorpyError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output is gone, so a message would reach nobody
-        return EXIT_INTERNAL
+        return exit_code(lambda: _parsed(given))
     except Exception as error:
         return _unexpected(error)
+
+
+def _parsed(arguments: Sequence[str]) -> int:
+    parse = _command(VERBS)
+    code = parse(repeat_list_option(arguments), prog_name="ansorpy", standalone_mode=False)
     if code == EXIT_INTERRUPTED:  # how the parser reports a KeyboardInterrupt
         print("interrupted", file=sys.stderr)
     return code if isinstance(code, int) else 0

@@ -105,7 +105,7 @@ class SearchReport:
         for found in event.regions if self._talk.verbose else ():
             if found:
                 show(alternatives_table(found), self._file)
-        run = {outcome.task.key: outcome.allotment for outcome in event.tuning.outcomes}
+        run = {outcome.task.key: outcome.trials for outcome in event.tuning.outcomes}
         tasks = summaries(event.database, event.weights)
         if self._file.isatty() and not self._talk.verbose:
             self._draw_result()

@@ -12,7 +12,7 @@ from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.structural_equality import same_structure
-from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Var, walk
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Var, has_load, walk
 from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
     Alloc,
@@ -164,15 +164,11 @@ def _guards(
             continue
         if inner is outer.other:
             others.append(None)
-        elif free_vars(outer.cond) & varying or _reads(outer.cond):
+        elif free_vars(outer.cond) & varying or has_load(outer.cond):
             others.append(outer.cond)
         else:
             found.append(outer.cond)
     return tuple(found), tuple(others)
-
-
-def _reads(expr: Expr) -> bool:
-    return any(isinstance(e, Load) for e in walk(expr))
 
 
 def _in_bounds(store: Store, loops: Sequence[For]) -> bool:
@@ -259,7 +255,7 @@ def same_region(init: Stmt, tile: Tile) -> Store | None:
     for mine, theirs in zip(init.indices, tile.store.indices, strict=True):
         if _renamed_terms(linear(mine), renamed) != linear(theirs):
             return None
-    if free_vars(init.value) & renamed.keys() or _reads(init.value) or tile.around:
+    if free_vars(init.value) & renamed.keys() or has_load(init.value) or tile.around:
         return None
     return init
 

@@ -8,15 +8,13 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.schedule.tables.nest import LeafAccess
 from ansorpy.schedule.tables.size import Column, Size, as_array
 
-__all__ = ["AccessView", "Floats", "Masks", "Number", "Walk", "is_number", "number_of"]
+__all__ = ["AccessView", "Number", "Walk", "is_number", "number_of"]
 
-Floats = npt.NDArray[np.float64]
-Masks = npt.NDArray[np.bool_]
 Number: TypeAlias = Floats | float
 """A column, or a single number if all its rows are equal."""
 

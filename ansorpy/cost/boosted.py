@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.config import default_threads
 from ansorpy.cost.features import FEATURE_NAMES, extract_all
 from ansorpy.cost.learner import SampleLearner, TreeOptions, per_statement
-from ansorpy.cost.nest_view import Floats, LeafView, view_nest
+from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.ranking import pack_ranking
 from ansorpy.errors import ForeignFile

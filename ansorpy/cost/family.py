@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, Remembering, Uncertain, predictions
 from ansorpy.ir.analysis.similarity import anchor_name
@@ -16,15 +16,15 @@ from ansorpy.measure.records.samples import Samples
 
 __all__ = ["FAMILIES", "FamilyKind", "FamilyModel"]
 
-FamilyKind = Literal["anchor", "hash", "individual"]
+FamilyKind = Literal["anchor", "class", "individual"]
 
 FAMILIES: Mapping[FamilyKind, Callable[[Task], str]] = {
     "anchor": lambda task: anchor_name(task.dag),
-    "hash": lambda task: task.class_key,
+    "class": lambda task: task.class_key,
     "individual": lambda task: task.key,
 }
-"""The family of a task, by kind: tasks with the same costliest operator, of the same structure
-whatever the shapes, or each task alone."""
+"""The family of a task, by kind: tasks with the same costliest operator, those of one class (the
+same structure whatever the shapes, FamilySeer's "hash"), or each task alone."""
 
 
 @dataclass

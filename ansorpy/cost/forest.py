@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.learner import SampleLearner, TreeOptions, statement_features
-from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 

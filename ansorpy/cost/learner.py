@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.dataset import Dataset, TaskSamples
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
-from ansorpy.cost.nest_view import Floats, LeafView, view_nest
+from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 
 __all__ = ["Ranking", "pairs", "rank_correlation", "ranking", "reached", "recall", "rmse"]
 

@@ -24,14 +24,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ansorpy.cost.access import AccessView, Floats, Masks, Number, Walk, is_number, number_of
+from ansorpy.arrays import Floats, Masks
+from ansorpy.cost.access import AccessView, Number, Walk, is_number, number_of
 from ansorpy.cost.counts import OpCounts, count_choices, count_ops
 from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Nest, Settings
 from ansorpy.schedule.tables.size import Size, as_array
 
 __all__ = [
-    "AccessView", "BufferView", "Floats", "LeafView", "Masks", "Number", "Touches", "view_nest",
+    "AccessView", "BufferView", "LeafView", "Number", "Touches", "view_nest",
 ]  # fmt: skip
 
 

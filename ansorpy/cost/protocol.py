@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import StaticModel
 from ansorpy.ir.task import Task

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.dataset import Training
-from ansorpy.cost.nest_view import Floats
 
 __all__ = ["Pairs", "pack_ranking", "pairs_of"]
 

@@ -117,7 +117,7 @@ class SavedModel:
         try:
             text = path.read_text()
         except OSError as error:
-            raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+            raise ForeignFile.unreadable(path, error) from None
         except UnicodeDecodeError:
             text = ""
         return SavedModel.parse(text, str(path))

@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.model import TERMS, leaf_cost
 from ansorpy.cost.analytic.model import PRIOR_VERSION
-from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import StaticModel
 from ansorpy.errors import ForeignFile, UsageError

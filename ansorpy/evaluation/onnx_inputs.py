@@ -29,7 +29,7 @@ def read_model(path: str | Path) -> onnx.ModelProto:
     try:
         model = onnx.load(str(path))
     except OSError as error:
-        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+        raise ForeignFile.unreadable(path, error) from None
     except (DecodeError, onnx.checker.ValidationError) as error:
         raise ForeignFile(f"{path} is not an ONNX model: {error}") from None
     if not model.HasField("graph") or not model.graph.node:

@@ -12,7 +12,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Session, TaskRow
 from ansorpy.measure.result import TrialKind
 from ansorpy.profiler import Activity
-from ansorpy.tasks.allotment import Allotment
+from ansorpy.tasks.task_trials import TaskTrials
 
 __all__ = [
     "TaskSummary",
@@ -99,13 +99,13 @@ def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> 
 
 
 def tasks_table(
-    tasks: Sequence[TaskSummary], title: str = "", *, run: Mapping[str, Allotment] | None = None
+    tasks: Sequence[TaskSummary], title: str = "", *, run: Mapping[str, TaskTrials] | None = None
 ) -> Table:
     """One row per task in the order given, and the sums of columns that can be added up.
 
     Tasks of networks have calls, and shares of the time of all calls.  Tasks of a whole database
     have the conditions they were tuned for instead, and no total time, as they may belong to any
-    networks.  With the allotments of a *run* by task key, its trials are shown next to the planned
+    networks.  With the trials of a *run* by task key, they are shown next to the planned
     ones, with the reason why they differ, instead of the trials of all runs.
     """
     weights = [t.weight for t in tasks if t.weight is not None]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import TIMES
-from ansorpy.measure.records.rows import Event, Record
+from ansorpy.measure.records.rows import EventRow, Record
 from ansorpy.trace import Trace
 
 __all__ = ["trace_of_tuning"]
@@ -56,7 +56,7 @@ def trace_of_tuning(database: Database, run: int | None = None) -> Trace:
     raise UsageError(f"{database.path} has no run that measured", hint="tune something first")
 
 
-def _times(event: Event, path: Path) -> _Times:
+def _times(event: EventRow, path: Path) -> _Times:
     try:
         return _Times.model_validate(event.body)
     except ValidationError:

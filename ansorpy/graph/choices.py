@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class UnknownWay(ValueError):
-    """The way that was decided is not one of those that a graph can be rewritten in."""
+    """A decision names a way in which the graph cannot be rewritten."""
 
 
 class Choices:

@@ -30,11 +30,11 @@ from ansorpy.ir.extents import prod_of
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder
 
-__all__ = ["Definition", "copy_definition", "define"]
+__all__ = ["GroupDefinition", "copy_definition", "define"]
 
 
 @dataclass(frozen=True)
-class Definition:
+class GroupDefinition:
     """A DAG whose ``args`` are ``inputs`` (value names), then ``constants`` (by placeholder)."""
 
     dag: ComputeDAG
@@ -74,7 +74,7 @@ class _Scope:
         return self.graph.types[value].shape
 
 
-def define(placement: Placement, group: Group) -> Definition:
+def define(placement: Placement, group: Group) -> GroupDefinition:
     """The compute definition of *group*; equal groups get structurally equal DAGs."""
     view = view_of(placement, group)
     is_one, apart = group.anchor is None or view.collapse, of_second_operand(group)
@@ -97,7 +97,7 @@ def define(placement: Placement, group: Group) -> Definition:
         p.name: placement.graph.constant(value, shape)
         for (value, shape), p in scope.weights.items()
     }
-    return Definition(dag, tuple(value for value, _ in scope.inputs), constants)
+    return GroupDefinition(dag, tuple(value for value, _ in scope.inputs), constants)
 
 
 def _strides(placement: Placement, value: str, shape: Shape) -> Strides:
@@ -124,7 +124,7 @@ def _moved(scope: _Scope, node: Node) -> Tensor:
     return Moved(node.op, scope.tensor(value, scope.shape(value), "data"))
 
 
-def copy_definition(placement: Placement, value: str) -> Definition:
+def copy_definition(placement: Placement, value: str) -> GroupDefinition:
     """A kernel that copies *value* to a network output that is stored elsewhere."""
     kind = placement.graph.types[value]
     shape = (kind.size,) if placement.is_dense(value) else kind.shape
@@ -134,8 +134,8 @@ def copy_definition(placement: Placement, value: str) -> Definition:
     strides = {} if is_constant else {source.name: _strides(placement, value, shape)}
     dag = ComputeDAG([copied], [source], strides)
     if is_constant:
-        return Definition(dag, (), {source.name: placement.graph.constant(value, shape)})
-    return Definition(dag, (value,), {})
+        return GroupDefinition(dag, (), {source.name: placement.graph.constant(value, shape)})
+    return GroupDefinition(dag, (value,), {})
 
 
 def _stage(scope: _Scope, node: Node) -> ComputeOp:

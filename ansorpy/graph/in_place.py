@@ -51,7 +51,7 @@ def _is_free(
     """
     if operand not in lifetimes or result not in lifetimes:
         return False
-    wholes = [network.subviews[name].of if name in network.subviews else name for name in inputs]
+    wholes = [network.root(name) for name in inputs]
     a, b = lifetimes[operand], lifetimes[result]
     return (
         wholes.count(operand) == 1

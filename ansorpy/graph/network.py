@@ -159,7 +159,7 @@ class Network:
         between = (self.calls[place], *different)
         constants = {id(a): a.nbytes for call in between for a in call.constants.values()}
         touched = {name for call in between for name in (*call.inputs, *call.outputs)}
-        roots = {self.subviews[name].of if name in self.subviews else name for name in touched}
+        roots = {self.root(name) for name in touched}
         ends = {t.name: t.bytes for t in (*self.inputs, *self.outputs)}
         inside = sum(padded(most(self.values[name].bytes)) for name in roots - ends.keys())
         outside = sum(most(ends[name]) for name in roots & ends.keys())

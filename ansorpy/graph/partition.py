@@ -8,7 +8,7 @@ from functools import partial
 
 from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
 from ansorpy.graph.control import Branch, Carried, Control, Loop, Row
-from ansorpy.graph.define import Definition, copy_definition, define
+from ansorpy.graph.define import GroupDefinition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
 from ansorpy.graph.ir import Graph, NarrowPort, Node, Output
 from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo
@@ -130,7 +130,7 @@ class _Partition:
         kind = self.graph.types[value]
         return TensorInfo(name, kind.shape, kind.dtype)
 
-    def _add(self, title: str, definition: Definition, output: str) -> None:
+    def _add(self, title: str, definition: GroupDefinition, output: str) -> None:
         inputs = tuple(map(self._buffer, definition.inputs))
         self.calls.append(Call(title, definition.dag, inputs, definition.constants, (output,)))
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Axis", "AxisKind", "Binary", "BinaryOp", "Call", "Cast", "Compare", "CompareOp", "Const",
     "Expr", "ExprLike", "Function", "Load", "Reduce", "ReduceKind", "Select", "SizeVar", "Var",
-    "as_expr", "children", "const", "is_zero", "size_var", "walk",
+    "as_expr", "children", "const", "has_load", "is_zero", "size_var", "walk",
 ]  # fmt: skip
 
 
@@ -439,3 +439,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
             seen.add(top)
             yield top
             stack.extend(reversed(children(top)))
+
+
+def has_load(expr: Expr) -> bool:
+    """True when *expr* reads an element of a tensor or buffer."""
+    return any(isinstance(e, Load) for e in walk(expr))

@@ -223,7 +223,7 @@ def _mma_sync(left: DType, right: DType, total: DType, *, kind: str = "") -> Int
     k = reduce_axis(depth, name="k")
 
     def term(i: Expr, j: Expr) -> Expr:
-        return sum_over(_as(a[i, k], total) * _as(b[k, j], total), axis=k)
+        return sum_over(a[i, k].astype(total) * b[k, j].astype(total), axis=k)
 
     name = f"mma.m16n8k{depth}.{total.value}.{kind or f'{left.value}.{right.value}'}"
     neighbours = (Digit(near, register=1),) if near > 1 else ()
@@ -235,10 +235,6 @@ def _mma_sync(left: DType, right: DType, total: DType, *, kind: str = "") -> Int
         (along_b, (_ROW,)),
     )
     return declare(Intrinsic(name, compute((16, 8), term, name="c"), fragments))
-
-
-def _as(e: Expr, wanted: DType) -> Expr:
-    return e if e.dtype is wanted else e.astype(wanted)
 
 
 _F16, _BF16, _F32 = DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32
@@ -342,7 +338,7 @@ def _wgmma(
 
     def term(i: Expr, j: Expr) -> Expr:
         x, y = a[k, i] if rows_first else a[i, k], b[k, j] if columns_first else b[j, k]
-        return sum_over(_as(x, total) * _as(y, total), axis=k)
+        return sum_over(x.astype(total) * y.astype(total), axis=k)
 
     order = f"{'h' if held else 'kr'[rows_first]}{'kc'[columns_first]}"
     types = kind or f"{left.value}.{right.value}"

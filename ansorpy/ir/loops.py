@@ -340,6 +340,10 @@ class Program:
         """The dimensions whose sizes a call states: those of the parameters, then of the body."""
         return _dims(self)
 
+    def with_body(self, body: Stmt) -> Program:
+        """This program with another *body*; the program itself if its body is the same object."""
+        return self if body is self.body else Program(self.name, self.params, body)
+
 
 @lru_cache(maxsize=64)
 def _dims(program: Program) -> tuple[Dim, ...]:

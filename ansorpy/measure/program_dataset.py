@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from ansorpy.arrays import Floats
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -29,8 +30,6 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json
 
 __all__ = ["MeasuredSketch", "MeasuredTask", "ProgramDataset", "read_dataset", "write_dataset"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

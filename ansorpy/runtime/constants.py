@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.llvm.objects.jit import Library, load
+from ansorpy.arrays import Array
+from ansorpy.codegen.llvm.objects.jit import LoadedObjects, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
-from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step, padded
-from ansorpy.runtime.ports import Array
+from ansorpy.runtime.control import Argument, MemoryRegion
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep, padded
 
 __all__ = ["growing", "make_pool", "results", "scratch_bytes", "settled", "workspace_bytes"]
 
@@ -42,10 +42,10 @@ def make_pool(plan: ExecutionPlan, name: str) -> NDArray[np.uint8]:
     start = workspace_bytes(plan)
 
     def address(argument: Argument) -> int:
-        if argument.region is Memory.RAW:
+        if argument.region is MemoryRegion.RAW:
             return int(raw[argument.number].ctypes.data)
         base = pool.ctypes.data
-        if argument.region is Memory.SCRATCH:
+        if argument.region is MemoryRegion.SCRATCH:
             base = scratch.ctypes.data + start
         return int(base + argument.offset)
 
@@ -57,7 +57,7 @@ def make_pool(plan: ExecutionPlan, name: str) -> NDArray[np.uint8]:
 
 
 def _pack(
-    library: Library, step: Step, table: Array, workspace: Array, threads: int, name: str
+    library: LoadedObjects, step: PlanStep, table: Array, workspace: Array, threads: int, name: str
 ) -> None:
     function = _KERNEL(library.address(step.code.symbol))
     status = function(table.ctypes.data, workspace.ctypes.data, threads)
@@ -77,20 +77,20 @@ def scratch_bytes(plan: ExecutionPlan) -> int:
         argument.offset + padded(spec.bytes)
         for step in plan.packs
         for argument, spec in zip(step.args, step.params, strict=True)
-        if argument.region is Memory.SCRATCH and isinstance(argument.offset, int)
+        if argument.region is MemoryRegion.SCRATCH and isinstance(argument.offset, int)
     )
     return workspace_bytes(plan) + max(ends, default=64)
 
 
-def results(step: Step) -> Iterator[tuple[int, int]]:
+def results(step: PlanStep) -> Iterator[tuple[int, int]]:
     """The places in the pool that *step*, one of ``packs``, fills: offsets and bytes."""
     for argument, spec in zip(step.args, step.params, strict=True):
-        if spec.role is Role.OUTPUT and argument.region is Memory.POOL:
+        if spec.role is Role.OUTPUT and argument.region is MemoryRegion.POOL:
             assert isinstance(argument.offset, int)
             yield argument.offset, spec.bytes
 
 
-def growing(plan: ExecutionPlan, versions: int = 1) -> list[Step]:
+def growing(plan: ExecutionPlan, versions: int = 1) -> list[PlanStep]:
     """Those of ``packs`` whose results take clearly more memory than the constants they read.
 
     Steps that read one constant are counted together; a constant that calls read, too, is in the
@@ -105,7 +105,7 @@ def growing(plan: ExecutionPlan, versions: int = 1) -> list[Step]:
     return found
 
 
-def _by_source(packs: Sequence[Step]) -> list[list[Step]]:
+def _by_source(packs: Sequence[PlanStep]) -> list[list[PlanStep]]:
     """*packs*, those that read a common constant in one list."""
     import networkx as nx
 
@@ -117,12 +117,14 @@ def _by_source(packs: Sequence[Step]) -> list[list[Step]]:
     return [[packs[place] for place, is_step in sorted(part) if is_step] for part in parts]
 
 
-def _read(step: Step) -> set[int]:
+def _read(step: PlanStep) -> set[int]:
     """The numbers of the original constants that *step* reads."""
-    return {argument.number for argument in step.args if argument.region is Memory.RAW}
+    return {argument.number for argument in step.args if argument.region is MemoryRegion.RAW}
 
 
-def settled(plan: ExecutionPlan, pool: NDArray[np.uint8], left: Collection[Step]) -> ExecutionPlan:
+def settled(
+    plan: ExecutionPlan, pool: NDArray[np.uint8], left: Collection[PlanStep]
+) -> ExecutionPlan:
     """*plan* where only the packs *left* are still to be called; *pool* has all other constants.
 
     It holds no other original constants.
@@ -132,7 +134,7 @@ def settled(plan: ExecutionPlan, pool: NDArray[np.uint8], left: Collection[Step]
     read = sorted({number for step in left for number in _read(step)})
 
     def renumbered(argument: Argument) -> Argument:
-        if argument.region is not Memory.RAW:
+        if argument.region is not MemoryRegion.RAW:
             return argument
         return replace(argument, number=read.index(argument.number))
 

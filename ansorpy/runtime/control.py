@@ -13,12 +13,12 @@ from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "Argument", "BranchSteps", "CarriedPlaces", "LoopSteps", "Memory", "PlannedControl", "Stride",
-    "Tells", "controls_of",
+    "Argument", "BranchSteps", "CarriedPlaces", "LoopSteps", "MemoryRegion", "PlannedControl",
+    "Stride", "Tells", "controls_of",
 ]  # fmt: skip
 
 
-class Memory(Enum):
+class MemoryRegion(Enum):
     INPUT = "input"
     OUTPUT = "output"
     ARENA = "arena"
@@ -49,7 +49,7 @@ class Argument:
     has slots.  *strides* are added to it.
     """
 
-    region: Memory
+    region: MemoryRegion
     offset: AnyExtent = 0
     number: int = 0
     strides: tuple[Stride, ...] = ()
@@ -188,9 +188,9 @@ class _Places:
         return None if name is None else self.of(name)
 
     def _carried(self, value: Carried) -> CarriedPlaces:
-        first = sum(place.region is Memory.MOVING for place in self.moving.values())
+        first = sum(place.region is MemoryRegion.MOVING for place in self.moving.values())
         places = self.of(value.before), self.of(value.result), self.of(value.spare)
         for number, name in enumerate((value.current, value.next), start=first):
-            self.moving[name] = Argument(Memory.MOVING, number=number)
+            self.moving[name] = Argument(MemoryRegion.MOVING, number=number)
         size = self.network.values[value.current].bytes
         return CarriedPlaces(*places, size, first, first + 1)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.memory import (
     address_of,
     aligned_empty,
@@ -23,7 +24,7 @@ from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.cpu_features import missing_features
-from ansorpy.runtime.ports import Array, CTensor, Port, c_tensors
+from ansorpy.runtime.ports import CTensor, Port, c_tensors
 from ansorpy.runtime.sharing import capacity_of, not_shared, reach_of
 from ansorpy.runtime.status import status_error
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.in_place import in_place
@@ -24,15 +25,15 @@ from ansorpy.ir.sizes import Sizes, at_most
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.control import Argument, Memory, PlannedControl, Tells, controls_of
+from ansorpy.runtime.control import Argument, MemoryRegion, PlannedControl, Tells, controls_of
 from ansorpy.runtime.footprint import Footprint
-from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
+from ansorpy.runtime.ports import MAX_RANK, Port, check_array
 from ansorpy.runtime.programs import ScheduledProgram
 from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
 __all__ = [
-    "ExecutionPlan", "Step", "constant_ports", "kernel_ports", "padded", "plan_kernel",
+    "ExecutionPlan", "PlanStep", "constant_ports", "kernel_ports", "padded", "plan_kernel",
     "plan_network",
 ]  # fmt: skip
 
@@ -45,7 +46,7 @@ def padded(size: int) -> int:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One call of *code*, with arguments in the order of its parameters; *name* is for display.
 
     The sizes of *dims* follow the arguments.  The call counts those that it *tells*.  ``params``
@@ -75,8 +76,8 @@ class ExecutionPlan:
     kind: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    steps: tuple[Step, ...]
-    packs: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
+    packs: tuple[PlanStep, ...]
     raw: tuple[Array, ...]
     direct: tuple[tuple[int, Array], ...]
     arena_bytes: int
@@ -181,9 +182,9 @@ def plan_network(
     network = in_place(network, {key: task.built.overwrites for key, task in tasks.items()})
     maker = _Maker()
     for number, port in enumerate(network.inputs):
-        maker.values[port.name] = Argument(Memory.INPUT, number=number)
+        maker.values[port.name] = Argument(MemoryRegion.INPUT, number=number)
     for number, port in enumerate(network.outputs):
-        maker.values[port.name] = Argument(Memory.OUTPUT, number=number)
+        maker.values[port.name] = Argument(MemoryRegion.OUTPUT, number=number)
     maker.values |= _places(network.arena)
     controls, moving = controls_of(network, maker.values)
     maker.values |= moving
@@ -213,8 +214,10 @@ def plan_network(
 def _places(arena: ArenaPlan) -> dict[str, Argument]:
     """The place of each value of *arena*."""
     if not arena.slots:
-        return {name: Argument(Memory.ARENA, offset) for name, offset in arena.offsets.items()}
-    return {name: Argument(Memory.ARENA, number=at) for name, at in arena.numbers.items()}
+        return {
+            name: Argument(MemoryRegion.ARENA, offset) for name, offset in arena.offsets.items()
+        }
+    return {name: Argument(MemoryRegion.ARENA, number=at) for name, at in arena.numbers.items()}
 
 
 def plan_kernel(
@@ -236,7 +239,7 @@ def plan_kernel(
     maker = _Maker()
     inputs = kernel_ports(task.built, Role.INPUT)
     outputs = kernel_ports(task.built, Role.OUTPUT)
-    for region, ports in ((Memory.INPUT, inputs), (Memory.OUTPUT, outputs)):
+    for region, ports in ((MemoryRegion.INPUT, inputs), (MemoryRegion.OUTPUT, outputs)):
         for number, port in enumerate(ports):
             maker.values[port.name] = Argument(region, number=number)
     names = [port.name for port in inputs], [port.name for port in outputs]
@@ -325,8 +328,8 @@ class _Maker:
     """Collects steps and lays out their constants as they are added."""
 
     values: dict[str, Argument] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    packs: dict[object, Step] = field(default_factory=dict)
+    steps: list[PlanStep] = field(default_factory=list)
+    packs: dict[object, PlanStep] = field(default_factory=dict)
     pool: _Space = field(default_factory=_Space)
     raw: dict[int, Array] = field(default_factory=dict)
     """Arrays by their identity; those in the pool are not needed once more."""
@@ -365,8 +368,10 @@ class _Maker:
             elif spec.name in packed:
                 args.append(packed[spec.name])
             else:
-                args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
-        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells), built.run_params))
+                args.append(Argument(MemoryRegion.POOL, self.pool.place(constants[spec.name])))
+        self.steps.append(
+            PlanStep(built.run, tuple(args), name, sizes, tuple(tells), built.run_params)
+        )
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.
@@ -384,32 +389,34 @@ class _Maker:
             if spec.role is not Role.OUTPUT:
                 argument = self._given(constants[spec.name])
             elif spec.name in read:
-                argument = Argument(Memory.POOL, self.pool.reserve((*key, spec.name), spec.bytes))
+                argument = Argument(
+                    MemoryRegion.POOL, self.pool.reserve((*key, spec.name), spec.bytes)
+                )
                 found[spec.name] = argument
             else:
-                argument = Argument(Memory.SCRATCH, scratch)
+                argument = Argument(MemoryRegion.SCRATCH, scratch)
                 scratch += padded(spec.bytes)
             args.append(argument)
-        self.packs[key] = Step(built.bind, tuple(args), params=built.bind_params)
+        self.packs[key] = PlanStep(built.bind, tuple(args), params=built.bind_params)
         return found
 
     def _given(self, array: Array) -> Argument:
         self.raw.setdefault(id(array), array)
-        return Argument(Memory.RAW, number=list(self.raw).index(id(array)))
+        return Argument(MemoryRegion.RAW, number=list(self.raw).index(id(array)))
 
-    def _sources(self) -> tuple[tuple[Step, ...], tuple[Array, ...]]:
+    def _sources(self) -> tuple[tuple[PlanStep, ...], tuple[Array, ...]]:
         """The packs, and what they read; that is in the pool where calls read it, too."""
         arrays = list(self.raw.values())
         direct = [self.pool.held.get((id(array), array.shape)) for array in arrays]
         left = [number for number, offset in enumerate(direct) if offset is None]
 
         def found(argument: Argument) -> Argument:
-            if argument.region is not Memory.RAW:
+            if argument.region is not MemoryRegion.RAW:
                 return argument
             offset = direct[argument.number]
             if offset is None:
-                return Argument(Memory.RAW, number=left.index(argument.number))
-            return Argument(Memory.POOL, offset)
+                return Argument(MemoryRegion.RAW, number=left.index(argument.number))
+            return Argument(MemoryRegion.POOL, offset)
 
         packs = [replace(step, args=tuple(map(found, step.args))) for step in self.packs.values()]
         return tuple(packs), tuple(arrays[number] for number in left)

@@ -32,7 +32,7 @@ def beside(library: Path) -> tuple[Path, Path]:
 
 
 def write_header(metadata: Metadata, library: Path) -> None:
-    """Write the files :func:`beside` *library*."""
+    """Write the header and the example program of *library*, where :func:`beside` puts them."""
     header, example = beside(library)
     dims, names = metadata.named_dims.values(), size_names(metadata.named_dims.values())
     inputs = [_described(port, names) for port in metadata.input_ports]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.notebook import card
@@ -17,7 +18,7 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.ports import Array, Port, host_array, one_of, own_result, ports_grid
+from ansorpy.runtime.ports import Port, host_array, one_of, own_result, ports_grid
 from ansorpy.runtime.schedules import states_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target

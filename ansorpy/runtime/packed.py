@@ -6,17 +6,14 @@ Code reads and writes the packed bytes at the start of an array of the usual sha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ansorpy.arrays import Array
 from ansorpy.ir.narrow import Narrow, element_type, packed, unpacked
 from ansorpy.runtime.ports import Port, check_kind
 
 __all__ = ["packed_input", "packed_kinds", "unpack", "with_packing"]
-
-Array = NDArray[Any]
 
 
 def packed_kinds(ports: Iterable[Port]) -> dict[int, Narrow]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.narrow import Narrow, element_type
 from ansorpy.notebook import grid
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from ansorpy.ir.extents import AnyExtent
 
 __all__ = [
-    "MAX_RANK", "ON_CPU", "Array", "CTensor", "Port", "accepted", "c_tensors", "check_array",
+    "MAX_RANK", "ON_CPU", "CTensor", "Port", "accepted", "c_tensors", "check_array",
     "check_kind", "described", "dlpack_device", "fits", "host_array", "one_of",
     "own_result", "ports_grid",
 ]  # fmt: skip
 
-Array = NDArray[Any]
 
 ON_CPU = (1, 3)
 """DLPack's device types of plain and pinned host memory."""

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.memory import address_of, aligned_zeros
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import most
 from ansorpy.ir.strides import dense_strides
-from ansorpy.runtime.ports import Array, Port, check_kind
+from ansorpy.runtime.ports import Port, check_kind
 
 __all__ = ["Sharing", "capacity_of", "not_shared", "reach_of"]
 

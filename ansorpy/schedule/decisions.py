@@ -13,8 +13,8 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.schedule.tables.size import Size, product
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "value_of",
 ]  # fmt: skip
 
-Ints = npt.NDArray[np.int64]
 
 Product = tuple[int | str, ...]
 """A product of integers and column names; a column name stands for an open factor."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.errors import ForeignFile
 
 __all__ = ["RowNumbers"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class RowNumbers:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 
 __all__ = ["Points", "Posterior", "matern", "posterior"]
 

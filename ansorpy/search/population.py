@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, Uncertain, predictions
 from ansorpy.ir.task import Task

@@ -14,7 +14,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import ReplayJournal
 from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.measure.records.rows import Event, Position, Record, Scheduled
+from ansorpy.measure.records.rows import EventRow, Position, Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, out_of_time
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
@@ -92,7 +92,7 @@ class ReplayedTrials(Trials):
         return [None if number is None else self.database.record(number) for number in numbers]
 
 
-def _read(adapter: TypeAdapter[T], event: Event, name: str) -> T:
+def _read(adapter: TypeAdapter[T], event: EventRow, name: str) -> T:
     try:
         return adapter.validate_python(event.body.get(name))
     except ValidationError as error:

@@ -9,7 +9,7 @@ from math import inf, log
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.measure.result import MeasureResult
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Key, Scored, by_sketch, top

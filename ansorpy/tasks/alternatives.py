@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.graph.alternatives import Alternative, Alternatives
 from ansorpy.tasks.progress import TaskProgress
 

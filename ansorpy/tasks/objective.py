@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.errors import UsageError
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.tasks.alternatives import claimed_calls, leader_calls, timed

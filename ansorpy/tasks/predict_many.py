@@ -12,7 +12,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.proofs.prover import LIMIT_S
 from ansorpy.measure.workers.pool import ask_all
-from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.schedule.state import State
@@ -132,9 +132,9 @@ def _finished(
             yield number, states, finished(outcome, made.built)
 
 
-def _read(task: Task, outcome: Outcome) -> tuple[list[State], Made]:
-    if isinstance(outcome, Failure):
-        raise AnsorpyError(f"{task.name}: no prediction: {outcome.reason}")
-    if outcome.kind != "predicted":
-        raise AnsorpyError(f"{task.name}: no prediction: {outcome.fields.get('text')}")
-    return predicted(outcome)
+def _read(task: Task, reply: Reply) -> tuple[list[State], Made]:
+    if isinstance(reply, Failure):
+        raise AnsorpyError(f"{task.name}: no prediction: {reply.reason}")
+    if reply.kind != "predicted":
+        raise AnsorpyError(f"{task.name}: no prediction: {reply.fields.get('text')}")
+    return predicted(reply)

@@ -9,9 +9,9 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError

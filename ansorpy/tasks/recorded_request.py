@@ -17,7 +17,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.measure.records.rows import Event, Position
+from ansorpy.measure.records.rows import EventRow, Position
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
@@ -128,7 +128,7 @@ def request_of(
     )
 
 
-def read_request(event: Event, database: Database) -> RunRequest:
+def read_request(event: EventRow, database: Database) -> RunRequest:
     """The request that *event*, the first of a run, holds.
 
     Raises:

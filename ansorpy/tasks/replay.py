@@ -15,7 +15,7 @@ from ansorpy.errors import NoValidProgram, UsageError, VerificationFailed
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import TIMES, Diverged, ReplayEnded, ReplayJournal
-from ansorpy.measure.records.rows import Event
+from ansorpy.measure.records.rows import EventRow
 from ansorpy.measure.run.interfaces import BuildService
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
@@ -32,7 +32,7 @@ from ansorpy.tasks.recorded_request import (
     place_of,
     read_request,
 )
-from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_with_trials
+from ansorpy.tasks.tune import TaskOutcome, TuneOptions, WeightedTask, tune_with_trials
 
 __all__ = ["Rerun", "TaskRerun", "rerun"]
 
@@ -124,7 +124,7 @@ class _Replay:
 
     database: Database
     run: int
-    events: Sequence[Event]
+    events: Sequence[EventRow]
     given: TuneOptions | None
 
     def result(self, builder: BuildService) -> Rerun:
@@ -138,7 +138,7 @@ class _Replay:
             for task in [entry.task(self.database)]
         ]
         divergence = ""
-        outcomes: tuple[Outcome, ...] = ()
+        outcomes: tuple[TaskOutcome, ...] = ()
         try:
             outcomes = tune_with_trials(entries, request.budget, trials, options=options).outcomes
         except Diverged as found:
@@ -193,7 +193,9 @@ class _Replay:
         kinds = {event.kind for event in self.events}
         return "stopped" if "stopped" in kinds else "complete" if "found" in kinds else "killed"
 
-    def _rebuilt(self, outcomes: Sequence[Outcome], builder: BuildService) -> Iterator[TaskRerun]:
+    def _rebuilt(
+        self, outcomes: Sequence[TaskOutcome], builder: BuildService
+    ) -> Iterator[TaskRerun]:
         for outcome in outcomes:
             if outcome.best is None:
                 continue

@@ -24,7 +24,6 @@ from ansorpy.search.history import Best, History
 from ansorpy.search.population import SketchSource
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
-from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import (
     Objective,
@@ -42,11 +41,12 @@ from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.recorded_request import preset_name, request_of
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
+from ansorpy.tasks.task_trials import TaskTrials, trials_of_tasks
 from ansorpy.tasks.trial_plan import expected_shares
 
 __all__ = [
-    "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_with_trials",
-    "tune_tasks",
+    "PATIENCE", "Ending", "TaskOutcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks",
+    "tune_with_trials",
 ]  # fmt: skip
 
 PATIENCE = 4
@@ -96,16 +96,16 @@ class TuneOptions:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """The result of tuning for one task; ``best`` is None if it never got a trial.
 
-    ``allotment``: the trials it got, compared with the plan.
+    ``trials``: those it got, compared with the plan.
     """
 
     task: Task
     best: Best | None
     history: History
-    allotment: Allotment
+    trials: TaskTrials
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Tuning:
     ``seconds``: time of each activity of the run; they add up to its duration.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TaskOutcome, ...]
     interrupted: bool = False
     ended: Ending = Ending.NOTHING_LEFT
     seconds: Mapping[Activity, float] = field(default_factory=dict)
@@ -299,15 +299,15 @@ class _Run:
         """Whether task *at* has no correct program and a network cannot run without it."""
         return self.searches[at].history.best is None and misses(self.networks, self._live(), at)
 
-    def outcomes(self) -> tuple[Outcome, ...]:
-        found = allotments(
+    def outcomes(self) -> tuple[TaskOutcome, ...]:
+        found = trials_of_tasks(
             self._live(),
             [search.history.earlier for search in self.searches],
             [self._why_ended(search) for search in self.searches],
         )
         return tuple(
-            Outcome(search.task, search.history.best, search.history, allotment)
-            for search, allotment in zip(self.searches, found, strict=True)
+            TaskOutcome(search.task, search.history.best, search.history, trials)
+            for search, trials in zip(self.searches, found, strict=True)
         )
 
     def _progress(self) -> list[TaskProgress]:
@@ -414,7 +414,7 @@ class _Run:
         )
 
 
-def _found(database: Database, outcome: Outcome) -> dict[str, object]:
+def _found(database: Database, outcome: TaskOutcome) -> dict[str, object]:
     best, task = outcome.best, outcome.task.key
     if best is None:
         return {"task": task, "program": None}

@@ -166,9 +166,9 @@ def _copy(graph: Graph) -> Graph:
 
 
 def _share_memory(graph: Graph) -> set[str]:
-    """Compute each view that *graph* returns anew, from what it shows; returns these nodes.
+    """Make each view that *graph* returns at its end, from the tensor it shows; return their names.
 
-    Torch makes them without copying, so that they share memory as its own results do.
+    Torch makes views without copying, so they share memory as its own results do.
     """
     output = graph.output_node()
     made: dict[Node, Node] = {}

@@ -13,7 +13,7 @@ from torch.fx import GraphModule
 
 from ansorpy.api.arguments import UNMEASURED, NetworkArguments, SearchArguments
 from ansorpy.api.networks import NetworkSpec
-from ansorpy.api.repacking import Programs, compile_programs
+from ansorpy.api.repacking import NetworkPrograms, compile_programs
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.torch.arrays import array_of, tensor_of
 from ansorpy.frontend.torch.translate import Translated, returned_by
@@ -61,7 +61,7 @@ class Segment(torch.nn.Module):
         self._inputs = [one for one in translated.inputs if one not in self._constants]
         self._is_single = len(returned_by(part.graph)) == 1
         self._types = [node.meta["val"].dtype for node in returned_by(part.graph)]
-        self._programs: Programs | None = None
+        self._programs: NetworkPrograms | None = None
         self._state: list[tuple[int, int]] = []
         self._limits = {name: limit for name, (_, limit) in translated.dims.items()}
         self._places = _places(translated)

@@ -24,6 +24,13 @@ class Stored(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def write(self, path: Path) -> None:
+        """Write it atomically: a run that is stopped leaves either the old or the new file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(self.model_dump_json(indent=2) + "\n")
+        part.replace(path)
+
     @classmethod
     def read(cls, path: Path, benchmark: str) -> Self:
         """Read the result that *benchmark* stored in *path*.

@@ -24,9 +24,9 @@ from ansorpy.measure.gpu.runner import GpuRunner
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from benchmarks.common.command import say, write_whole
+from benchmarks.common.command import say
+from benchmarks.cuda.gpu_run import GpuRun
 from benchmarks.cuda.smoke.checks import product
-from benchmarks.cuda.stored import GpuRun
 from benchmarks.ops.families.conv2d import Conv2d
 from benchmarks.ops.families.depthwise import DepthwiseConv2d
 from benchmarks.ops.families.elementwise import Softmax
@@ -166,7 +166,7 @@ def rank_all(
             ranked = _ranked(name, tasks[name], target, runner, count, moment)
             say(ranked.line)
             run.tasks = [task for task in run.tasks if task.name != name] + [ranked]
-            write_whole(file, run.model_dump_json(indent=1))
+            run.write(file)
     return run
 
 

@@ -24,22 +24,22 @@ from time import monotonic
 from typing import Any
 
 from ansorpy import __version__
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.codegen.cuda.device.driver import bus_place
 from ansorpy.codegen.cuda.device.nvrtc import version as nvrtc_version
 from ansorpy.config import available_cores
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.target import Target
-from benchmarks.common.command import exit_code, say
+from benchmarks.common.command import say
 from benchmarks.cuda.correctness import checks as correctness
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
-from benchmarks.cuda.figures.base import Settings, cuda_torch
+from benchmarks.cuda.figures.base import FigureSettings, cuda_torch
+from benchmarks.cuda.figures.stage import FiguresRun, is_lost, measure_all
 from benchmarks.cuda.needed import missing, sentence
-from benchmarks.cuda.outcomes import Run, earlier_outcomes, is_lost, read_run, work_through
 from benchmarks.cuda.rank import RankRun, rank_all
 from benchmarks.cuda.smoke.stage import SmokeRun, check_all
 from benchmarks.cuda.steps import TUNE_S, steps
-from benchmarks.cuda.stored import stored_run
 from benchmarks.cuda.summary import file_of, summary
 
 __all__ = ["LIMITS", "going_on", "main", "parser", "stages_of"]
@@ -143,7 +143,7 @@ def _ended(
 def _smoke(options: argparse.Namespace, arguments: Sequence[str], end: float) -> None:
     """Touch every call of the driver on tiny problems."""
     file = file_of(options.json, "smoke")
-    run = stored_run(file, SmokeRun(gpu=Target.parse("cuda").features), "checks")
+    run = SmokeRun(gpu=Target.parse("cuda").features).resumed(file)
     check_all(run, file, again=options.again, jobs=options.jobs, end=end)
 
 
@@ -153,13 +153,13 @@ def _correctness(options: argparse.Namespace, arguments: Sequence[str], end: flo
     file = file_of(options.json, "schedules")
     if options.again:
         file.unlink(missing_ok=True)
-    schedules = stored_run(file, Schedules(gpu=gpu, seed=options.seed), "schedules")
+    schedules = Schedules(gpu=gpu, seed=options.seed).resumed(file)
     until_s = _SCHEDULES * (end - monotonic())
     check_schedules(schedules, file, options.count, available_cores(), until_s)
     say(schedules.line)
     file = file_of(options.json, "correctness")
     check_all(
-        stored_run(file, SmokeRun(gpu=gpu), "checks"), file, list(correctness.CHECKS),
+        SmokeRun(gpu=gpu).resumed(file), file, list(correctness.CHECKS),
         again=options.again, module=correctness.__name__, limit_s=_CHECK_S, jobs=options.jobs,
         end=end,
     )  # fmt: skip
@@ -172,7 +172,7 @@ def _rank(options: argparse.Namespace, arguments: Sequence[str], end: float) -> 
     def open_runner() -> GpuRunner:
         return GpuRunner([Gpu(number, bus_place(number)) for number in target.gpus()[:1]])
 
-    run = stored_run(file, RankRun(gpu=target.features), "ranks of programs")
+    run = RankRun(gpu=target.features).resumed(file)
     rank_all(run, file, target, open_runner, options.candidates, end, again=options.again)
 
 
@@ -181,12 +181,12 @@ def _figures(options: argparse.Namespace, arguments: Sequence[str], end: float) 
     every = steps(options.only, options.tune_s)
     chosen = [step for step in every if step.name not in options.without]
     torch = cuda_torch()
-    run = Run(machine=_machine(torch), trials=options.trials)
-    if options.json.exists():
-        run.outcomes = earlier_outcomes(read_run(options.json), run)
+    gpu = Target.parse("cuda").features
+    run = FiguresRun(gpu=gpu, software=_software(torch), trials=options.trials)
+    run.results = run.resumed(options.json).results
     options.db.parent.mkdir(parents=True, exist_ok=True)
-    settings = Settings(options.db, options.trials, options.seed, options.compile_mode)
-    tried = work_through(chosen, torch, settings, run, options.json, end, again=options.again)
+    settings = FigureSettings(options.db, options.trials, options.seed, options.compile_mode)
+    tried = measure_all(chosen, torch, settings, run, options.json, end, again=options.again)
     if tried and is_lost(torch):
         say("the GPU's context is lost: a new process measures the rest")
         sys.stdout.flush()
@@ -205,11 +205,10 @@ def going_on(arguments: Sequence[str], without: Sequence[str], seconds: float) -
     return [*command, "--stage", f"figures={max(0.0, seconds):.1f}", "--without", *without]
 
 
-def _machine(torch: Any) -> dict[str, str]:
+def _software(torch: Any) -> dict[str, str]:
     from cupy.cuda import runtime
 
     return {
-        "gpu": Target.parse("cuda").features,
         "driver": str(runtime.driverGetVersion()),
         "nvrtc": nvrtc_version(),
         "torch": str(torch.__version__),

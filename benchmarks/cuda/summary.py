@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
 
 from benchmarks.cuda.correctness.schedules import Schedules
-from benchmarks.cuda.outcomes import Outcome, Run, line_of, read_run
+from benchmarks.cuda.figures.stage import FiguresRun, StepResult, line_of
 from benchmarks.cuda.rank import RankRun
 from benchmarks.cuda.smoke.stage import SmokeRun
 
@@ -35,21 +35,21 @@ def summary(file: Path) -> tuple[list[str], bool]:
     is_sound = True
     for stage in ("smoke", "correctness"):
         if (beside := file_of(file, stage)).exists():
-            checks = SmokeRun.model_validate_json(beside.read_bytes())
+            checks = SmokeRun.read(beside, "cuda")
             lines += _checks(stage, checks)
             is_sound &= not checks.failed
     if (beside := file_of(file, "schedules")).exists():
-        schedules = Schedules.model_validate_json(beside.read_bytes())
+        schedules = Schedules.read(beside, "cuda")
         lines += _schedules(schedules)
         is_sound &= not schedules.failures
     if (beside := file_of(file, "rank")).exists():
-        ranks = RankRun.model_validate_json(beside.read_bytes())
+        ranks = RankRun.read(beside, "cuda")
         lines += [f"rank {task.line}" for task in ranks.tasks]
         is_sound &= not ranks.failed
     if file.exists() or not lines:
-        run = read_run(file)
+        run = FiguresRun.read(file, "cuda")
         lines += _figures(run)
-        is_sound &= not any(outcome.failure for outcome in run.outcomes)
+        is_sound &= not any(result.failure for result in run.results)
     return [line[: _DETAIL if line.startswith(" ") else _LONGEST] for line in lines], is_sound
 
 
@@ -71,36 +71,32 @@ def _schedules(run: Schedules) -> Iterator[str]:
         yield f"  case {failure.number}: {failure.seen.strip().splitlines()[-1]}"
 
 
-def _figures(run: Run) -> Iterator[str]:
-    yield ", ".join(f"{name} {value}" for name, value in run.machine.items())
-    suite = [outcome for outcome in run.outcomes if outcome.name.startswith("ops.")]
-    yield from (line_of(outcome) for outcome in run.outcomes if outcome not in suite)
+def _figures(run: FiguresRun) -> Iterator[str]:
+    yield ", ".join([f"gpu {run.gpu}", *(f"{name} {v}" for name, v in run.software.items())])
+    suite = [result for result in run.results if result.name.startswith("ops.")]
+    yield from (line_of(result) for result in run.results if result not in suite)
     for dtype, group in groupby(sorted(suite, key=_dtype), key=_dtype):
         yield from _suite(dtype, list(group))
 
 
-def _dtype(outcome: Outcome) -> str:
-    return outcome.name.split(".")[1]
+def _dtype(result: StepResult) -> str:
+    return result.name.split(".")[1]
 
 
-def _suite(dtype: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _suite(dtype: str, results: Sequence[StepResult]) -> Iterator[str]:
     """The geometric mean of the suite, of each family, and why some of it has no figure."""
     ratios: dict[str, list[float]] = {}
-    for outcome in outcomes:
-        if outcome.ratio:
-            ratios.setdefault(outcome.name.split(".")[2], []).append(outcome.ratio)
+    for result in results:
+        if result.ratio:
+            ratios.setdefault(result.name.split(".")[2], []).append(result.ratio)
     every = [ratio for family in ratios.values() for ratio in family]
-    failed = [outcome for outcome in outcomes if outcome.failure]
+    failed = [result for result in results if result.failure]
     if every:
         yield (
-            f"the suite in {dtype}: {_mean(every):.2f}, geometric mean of {len(every)} cases of "
-            f"{outcomes[0].wanted:.2f}, {len(failed)} failed"
+            f"the suite in {dtype}: {geometric_mean(every):.2f}, geometric mean of {len(every)} "
+            f"cases of {results[0].wanted:.2f}, {len(failed)} failed"
         )
-        families = [f"{name} {_mean(found):.2f}" for name, found in ratios.items()]
+        families = [f"{name} {geometric_mean(found):.2f}" for name, found in ratios.items()]
         for n in range(0, len(families), 12):
             yield "  " + ", ".join(families[n : n + 12])
-    yield from (f"  {outcome.name}: {outcome.failure}" for outcome in failed[:_MOST])
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    return exp(sum(map(log, ratios)) / len(ratios))
+    yield from (f"  {result.name}: {result.failure}" for result in failed[:_MOST])

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from ansorpy.api.dataset import Sources, random_tasks, record_dataset
 from ansorpy.api.request import Request
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.quantities import seconds_of
 from ansorpy.tasks.record import RecordOptions
-from benchmarks.common.command import exit_code
 from benchmarks.dataset.zoo import exported, held_out, in_turns, zoo
 
 __all__ = ["main"]

@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
-from benchmarks.common.command import exit_code, say, write_whole
+from benchmarks.common.command import say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
-from benchmarks.dynamic.libraries import Settings
+from benchmarks.dynamic.libraries import LibrarySettings
 from benchmarks.dynamic.measure import PARTS, Bench, Counts
 from benchmarks.dynamic.report import figures_table, sizes_table
 from benchmarks.dynamic.result import DynamicResult, versions
@@ -79,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
 def _main(options: argparse.Namespace) -> int:
     tuned = Tuned.asked(options)
     folder = options.folder or Path("build/dynamic-tiny" if options.tiny else "build/dynamic")
-    settings = Settings(folder, options.threads, tuned, options.seed)
+    settings = LibrarySettings(folder, options.threads, tuned, options.seed)
     results = []
     for name in options.only:
         found = _measured((TINY if options.tiny else FULL)[name], settings, options)
@@ -98,14 +99,14 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def _measured(
-    model: DynamicModel, settings: Settings, options: argparse.Namespace
+    model: DynamicModel, settings: LibrarySettings, options: argparse.Namespace
 ) -> DynamicResult:
     """Add the parts that *options* name to what an earlier run has kept."""
     folder = options.results or settings.folder / "results"
     path = path_of(folder, model.name, settings.threads, settings.tuned.text, settings.seed)
 
     def keep(found: DynamicResult) -> None:
-        write_whole(path, found.model_dump_json(indent=2))
+        found.write(path)
 
     found = _new(model, settings)
     if path.exists() and not options.again:
@@ -121,7 +122,7 @@ def _measured(
     return bench.found
 
 
-def _new(model: DynamicModel, settings: Settings) -> DynamicResult:
+def _new(model: DynamicModel, settings: LibrarySettings) -> DynamicResult:
     return DynamicResult(
         model=model.name,
         dim=model.dim,

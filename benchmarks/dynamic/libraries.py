@@ -17,11 +17,11 @@ from benchmarks.dynamic.result import Library
 from benchmarks.dynamic.suite import DynamicModel
 from benchmarks.networks.measure import Tuned
 
-__all__ = ["Settings", "any_size_library", "one_size_library"]
+__all__ = ["LibrarySettings", "any_size_library", "one_size_library"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class LibrarySettings:
     """How libraries are compiled, and where files are kept: one folder for each model and limit."""
 
     folder: Path
@@ -38,7 +38,7 @@ class Settings:
         return model.file(self.seed, self.folder)
 
 
-def any_size_library(model: DynamicModel, settings: Settings) -> Library:
+def any_size_library(model: DynamicModel, settings: LibrarySettings) -> Library:
     """The library for all sizes, tuned within the limits of *settings*."""
     tuned = settings.tuned
     limits = {
@@ -48,7 +48,9 @@ def any_size_library(model: DynamicModel, settings: Settings) -> Library:
     return _kept(model, None, {model.dim: (model.low, model.high)}, limits, settings)
 
 
-def one_size_library(model: DynamicModel, size: int, trials: int, settings: Settings) -> Library:
+def one_size_library(
+    model: DynamicModel, size: int, trials: int, settings: LibrarySettings
+) -> Library:
     """The library for one *size*, tuned with as many *trials* as that for all sizes had."""
     limits = {"trials": trials} if trials else {"effort": "none"}
     return _kept(model, size, {model.dim: size}, limits, settings)
@@ -56,7 +58,7 @@ def one_size_library(model: DynamicModel, size: int, trials: int, settings: Sett
 
 def _kept(
     model: DynamicModel, size: int | None, dims: Mapping[str, Any], limits: Mapping[str, Any],
-    settings: Settings,
+    settings: LibrarySettings,
 ) -> Library:  # fmt: skip
     """Read what an earlier run compiled, or compile and export it.
 
@@ -86,11 +88,11 @@ def _kept(
         file=str(library), size=size, tuning_s=tuning_s, trials=trials,
         bytes=library.stat().st_size,
     )  # fmt: skip
-    record.write_text(found.model_dump_json(indent=2) + "\n")
+    found.write(record)
     return found
 
 
-def _caches(model: DynamicModel, settings: Settings) -> dict[str, str]:
+def _caches(model: DynamicModel, settings: LibrarySettings) -> dict[str, str]:
     """The outputs that continue an input, by name, and that input."""
     from onnx import load
 

@@ -23,7 +23,7 @@ from ansorpy.measure.run.undisturbed import Undisturbed
 from benchmarks.common.cells import OURS
 from benchmarks.dynamic import steps
 from benchmarks.dynamic.libraries import (
-    Settings,
+    LibrarySettings,
     any_size_library,
     one_size_library,
 )
@@ -76,7 +76,7 @@ class Bench:
     def __init__(
         self,
         model: DynamicModel,
-        settings: Settings,
+        settings: LibrarySettings,
         found: DynamicResult,
         keep: Callable[[DynamicResult], None],
         say: Callable[[str], None],

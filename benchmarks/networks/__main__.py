@@ -15,14 +15,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from ansorpy.evaluation.tables import show
 from benchmarks.common.cells import OURS
-from benchmarks.common.command import exit_code, records, say, write_whole
+from benchmarks.common.command import records, say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import write_into
-from benchmarks.networks.measure import Settings, Tuned, measure, tuning_options
+from benchmarks.networks.measure import NetworkSettings, Tuned, measure, tuning_options
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import NetworkResult, kept, path_of
 from benchmarks.zoo.suite import ALL, Entry
@@ -79,7 +80,7 @@ def _main(options: argparse.Namespace) -> int:
     results: list[NetworkResult] = []
     with ExitStack() as stack:
         db = records(options.db, "networks", options.effort, stack)
-        settings = Settings(db, options.folder, options.seed, options.against)
+        settings = NetworkSettings(db, options.folder, options.seed, options.against)
         wanted = (OURS, *options.against)
         for entry, threads, tuned, effort in _asked(options):
             path = path_of(options.results, entry.label, threads, effort, options.seed)
@@ -88,7 +89,7 @@ def _main(options: argparse.Namespace) -> int:
                 say(f"{entry.label}: kept in {path} (--again measures it)")
             else:
                 found = measure(entry, threads, tuned, settings, say, effort)
-                write_whole(path, found.model_dump_json(indent=2))
+                found.write(path)
             _say_result(found)
             results.append(found)
             _write(results, options.json)

@@ -29,7 +29,7 @@ from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.networks.result import NetworkResult
 from benchmarks.zoo.suite import Entry
 
-__all__ = ["Settings", "Tuned", "measure", "roofline_s", "tuning_options"]
+__all__ = ["NetworkSettings", "Tuned", "measure", "roofline_s", "tuning_options"]
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def tuning_options(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings shared by all networks of a run."""
+class NetworkSettings:
+    """What all networks of a run share."""
 
     db: Path
     folder: Path
@@ -76,7 +76,7 @@ def measure(
     entry: Entry,
     threads: int,
     tuned: Tuned,
-    settings: Settings,
+    settings: NetworkSettings,
     progress: Callable[[str], None],
     effort: str,
 ) -> NetworkResult:
@@ -135,7 +135,7 @@ def roofline_s(project: Project, peak: Peak) -> float:
     )
 
 
-def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None:
+def _compile(path: Path, threads: int, tuned: Tuned, settings: NetworkSettings) -> None:
     ap.compile(
         path,
         effort=tuned.effort,
@@ -147,18 +147,18 @@ def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None
     )
 
 
-def _checked(path: Path, threads: int, settings: Settings) -> float:
+def _checked(path: Path, threads: int, settings: NetworkSettings) -> float:
     """The largest error of any output; raises if it exceeds the tolerance."""
     found = verify(path, db=settings.db, threads=threads, seed=settings.seed)
     found.demand()
     return max(check.error for check in found.checks)
 
 
-def _names(settings: Settings, failures: dict[str, str]) -> list[str]:
+def _names(settings: NetworkSettings, failures: dict[str, str]) -> list[str]:
     return [name for name in (OURS, *settings.peers) if name not in failures]
 
 
-def _contender(name: str, path: Path, threads: int, settings: Settings) -> Contender:
+def _contender(name: str, path: Path, threads: int, settings: NetworkSettings) -> Contender:
     if name == OURS:
         records = {"db": str(settings.db), "threads": threads}
         ours = {"path": str(path), "arguments": records}
@@ -178,7 +178,7 @@ def _best_s(database: Database, task: Task) -> float | None:
     return None if record is None else record.median_s
 
 
-def _kernels_s(project: Project, settings: Settings) -> float | None:
+def _kernels_s(project: Project, settings: NetworkSettings) -> float | None:
     """Sum of all kernels' times as measured in tuning, each times its number of calls.
 
     They are measured again, since the machine's clock has changed since they were tuned.

@@ -15,15 +15,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
-from benchmarks.common.command import exit_code, records, say
+from benchmarks.common.command import records, say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import into
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
-from benchmarks.ops.measure import Settings, measure
+from benchmarks.ops.measure import OperatorSettings, measure
 from benchmarks.ops.providers import PEERS, installed_peers
 from benchmarks.ops.report import (
     calls_table,
@@ -117,7 +118,9 @@ def _measured(options: argparse.Namespace) -> Run:
         db = records(options.db, "ops", options.effort, stack)
         if options.fresh:
             db.unlink(missing_ok=True)
-        settings = Settings(db, options.trials, options.effort, options.seed, options.against)
+        settings = OperatorSettings(
+            db, options.trials, options.effort, options.seed, options.against
+        )
         run = Run(
             machine=this_machine(), trials=options.trials, effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
@@ -142,7 +145,7 @@ def _asked(options: argparse.Namespace) -> list[tuple[Case, int]]:
     return [(c, n) for c, n in asked if ratios.get((c.name, n), 0.0) < options.below]
 
 
-def _calls(counts: Sequence[int], settings: Settings) -> tuple[Result, ...]:
+def _calls(counts: Sequence[int], settings: OperatorSettings) -> tuple[Result, ...]:
     untuned = replace(settings, effort="none")
     return tuple(measure(CALL, threads, untuned, lambda line: None) for threads in counts)
 

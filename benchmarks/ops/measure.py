@@ -30,15 +30,15 @@ from benchmarks.ops.providers import PEERS, PROVIDERS
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.result import Result
 
-__all__ = ["Settings", "contender", "measure"]
+__all__ = ["OperatorSettings", "contender", "measure"]
 
 # Cases take microseconds to milliseconds, so a short burst still has many calls.
 POLICY = Policy(burst_s=0.15, untimed_s=0.05, rounds=(7, 15))
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings shared by all cases of a run; the engines' processes read the records in ``db``."""
+class OperatorSettings:
+    """What all cases of a run share; the engines' processes read the records in ``db``."""
 
     db: Path
     trials: int = 128
@@ -49,7 +49,7 @@ class Settings:
 
 
 def measure(
-    case: Case, threads: int, settings: Settings, progress: Callable[[str], None]
+    case: Case, threads: int, settings: OperatorSettings, progress: Callable[[str], None]
 ) -> Result:
     """Tune *case* for *threads*, skipping trials the database already has, then compare."""
     failures: dict[str, str] = {}
@@ -104,7 +104,7 @@ def result_of(
     )
 
 
-def _tuned(case: Case, threads: int, settings: Settings) -> Kernel:
+def _tuned(case: Case, threads: int, settings: OperatorSettings) -> Kernel:
     """The kernel of the best program known after the settings' trials."""
     return ap.tune(
         case.tensors(),
@@ -131,7 +131,7 @@ def _algorithm(case: Case, threads: int, db: Path) -> str:
 
 
 def contender(
-    name: str, case: Case, threads: int, settings: Settings, reference: Path
+    name: str, case: Case, threads: int, settings: OperatorSettings, reference: Path
 ) -> Contender:
     """The engine *name* for *case*, whose result is checked against *reference*."""
     provider = PROVIDERS[name]

@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import default_threads
 from ansorpy.evaluation.tables import Table, show
-from benchmarks.common.command import exit_code
 from benchmarks.common.pages import write_into
 from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 

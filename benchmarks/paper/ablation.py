@@ -12,7 +12,7 @@ from benchmarks.paper.variants import OPERATOR, SCHEDULER, Variant, tuned_as
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import curves
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject
 
 __all__ = ["STAGES", "at_trials"]
@@ -26,7 +26,7 @@ _POINTS = 100
 
 def _jobs(
     stage: str, subject: str, variants: Sequence[Variant], trials: int, seeds: int,
-    settings: Settings,
+    settings: StudySettings,
 ) -> Sequence[Job]:  # fmt: skip
     found = []
     for seed in range(settings.seeds or seeds):
@@ -40,12 +40,16 @@ def _jobs(
     return found
 
 
-def _kind(stage: str, settings: Settings, trials: int) -> tuple[str, str, str]:
+def _kind(stage: str, settings: StudySettings, trials: int) -> tuple[str, str, str]:
     return stage, Limit(trials=settings.trials or trials).text, str(settings.threads)
 
 
 def _section(
-    stage: str, variants: Sequence[Variant], trials: int, settings: Settings, outcomes: Outcomes
+    stage: str,
+    variants: Sequence[Variant],
+    trials: int,
+    settings: StudySettings,
+    outcomes: Outcomes,
 ) -> Section:
     runs: dict[tuple[str, str], list[Value]] = {}
     for (subject, variant, _), value in outcomes.values(*_kind(stage, settings, trials)).items():

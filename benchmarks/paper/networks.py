@@ -17,7 +17,7 @@ from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import curves, grouped_bars
 from benchmarks.study.standings import figure
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject, reached_s
 from benchmarks.zoo.suite import Entry
 
@@ -29,15 +29,15 @@ LIMIT_S = 1800.0
 """What effort full gives a network."""
 
 
-def _limit(settings: Settings) -> Limit:
+def _limit(settings: StudySettings) -> Limit:
     return Limit(settings.network_seconds or LIMIT_S)
 
 
-def _kind(stage: str, settings: Settings) -> tuple[str, str, str]:
+def _kind(stage: str, settings: StudySettings) -> tuple[str, str, str]:
     return stage, _limit(settings).text, str(settings.threads)
 
 
-def _jobs(settings: Settings) -> Sequence[Job]:
+def _jobs(settings: StudySettings) -> Sequence[Job]:
     kind = "/".join(_kind("network", settings))
     return [
         Job(f"{kind}/{name}", partial(_measured, settings, name), alone=True,
@@ -46,12 +46,12 @@ def _jobs(settings: Settings) -> Sequence[Job]:
     ]  # fmt: skip
 
 
-def _measured(settings: Settings, name: str) -> Value:
+def _measured(settings: StudySettings, name: str) -> Value:
     limit = _limit(settings)
     subject = Subject(name, settings.threads, settings.folder)
     db = subject.records("/".join(_kind("network", settings)))
     db.parent.mkdir(parents=True, exist_ok=True)
-    asked = networks.Settings(db, settings.folder / "networks")
+    asked = networks.NetworkSettings(db, settings.folder / "networks")
     tuned = networks.Tuned(time_limit_s=limit.seconds)
     entry = Entry.parse(name)
     return networks.measure(
@@ -59,12 +59,12 @@ def _measured(settings: Settings, name: str) -> Value:
     ).model_dump()  # fmt: skip
 
 
-def _results(settings: Settings, outcomes: Outcomes) -> dict[str, NetworkResult]:
+def _results(settings: StudySettings, outcomes: Outcomes) -> dict[str, NetworkResult]:
     found = outcomes.values(*_kind("network", settings))
     return {name: NetworkResult.model_validate(value) for (name,), value in found.items()}
 
 
-def _section(settings: Settings, outcomes: Outcomes) -> Section:
+def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     results = _results(settings, outcomes)
     if not results:
         return Section()
@@ -95,7 +95,7 @@ def _section(settings: Settings, outcomes: Outcomes) -> Section:
     )
 
 
-def _curve_jobs(settings: Settings) -> Sequence[Job]:
+def _curve_jobs(settings: StudySettings) -> Sequence[Job]:
     found = []
     for name in settings.subjects(NAMES):
         subject = Subject(name, settings.threads, settings.folder)
@@ -105,11 +105,11 @@ def _curve_jobs(settings: Settings) -> Sequence[Job]:
     return found
 
 
-def _curve_key(settings: Settings, name: str) -> str:
+def _curve_key(settings: StudySettings, name: str) -> str:
     return f"{'/'.join(_kind('quality', settings))}/{name}"
 
 
-def _curves_section(settings: Settings, outcomes: Outcomes) -> Section:
+def _curves_section(settings: StudySettings, outcomes: Outcomes) -> Section:
     results, rows, drawn = _results(settings, outcomes), [], []
     for name in settings.subjects(NAMES):
         value = outcomes.value(_curve_key(settings, name))

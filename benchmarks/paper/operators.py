@@ -16,7 +16,7 @@ from benchmarks.paper.claims import CLAIMS
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import grouped_bars
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Subject
 
 __all__ = ["STAGES"]
@@ -26,39 +26,41 @@ SUBGRAPHS = ("ConvLayer", "TBG")
 TRIALS = 1000
 
 
-def _names(families: Sequence[str], settings: Settings) -> list[str]:
+def _names(families: Sequence[str], settings: StudySettings) -> list[str]:
     """The cases of *families*, or those of them that settings name."""
     every = [case.name for case in matching(families)]
     return [name for name in every if not settings.on or name in settings.on]
 
 
-def _kind(settings: Settings) -> tuple[str, str, str]:
+def _kind(settings: StudySettings) -> tuple[str, str, str]:
     return "operator", f"{settings.trials or TRIALS}t", str(settings.threads)
 
 
-def _jobs(families: Sequence[str], settings: Settings) -> Sequence[Job]:
+def _jobs(families: Sequence[str], settings: StudySettings) -> Sequence[Job]:
     return [
         Job(f"{'/'.join(_kind(settings))}/{name}", partial(_measured, settings, name), alone=True)
         for name in _names(families, settings)
     ]
 
 
-def _measured(settings: Settings, name: str) -> Value:
+def _measured(settings: StudySettings, name: str) -> Value:
     """Tune the case and time every installed library in turns with it."""
     subject = Subject(name, settings.threads, settings.folder)
     db = subject.records("/".join(_kind(settings)))
     db.parent.mkdir(parents=True, exist_ok=True)
-    asked = ops.Settings(db, settings.trials or TRIALS, peers=installed_peers())
+    asked = ops.OperatorSettings(db, settings.trials or TRIALS, peers=installed_peers())
     return ops.measure(case_named(name), settings.threads, asked, say).model_dump()
 
 
-def _results(families: Sequence[str], settings: Settings, outcomes: Outcomes) -> list[Result]:
+def _results(families: Sequence[str], settings: StudySettings, outcomes: Outcomes) -> list[Result]:
     found = outcomes.values(*_kind(settings))
     names = _names(families, settings)
     return [Result.model_validate(v) for (name,), v in found.items() if name in names]
 
 
-def _section(name: str, families: Sequence[str], settings: Settings, outcomes: Outcomes) -> Section:
+def _section(
+    name: str, families: Sequence[str], settings: StudySettings, outcomes: Outcomes
+) -> Section:
     results = [r for r in _results(families, settings, outcomes) if r.ratio is not None]
     if not results:
         return Section()
@@ -96,7 +98,7 @@ def _normalised(results: Sequence[Result], group: str, engine: str) -> float | N
 
 
 def _stage(name: str, title: str, help: str, families: Sequence[str]) -> Stage:
-    jobs: Callable[[Settings], Sequence[Job]] = partial(_jobs, families)
+    jobs: Callable[[StudySettings], Sequence[Job]] = partial(_jobs, families)
     return Stage(name, title, help, jobs, partial(_section, name, families))
 
 

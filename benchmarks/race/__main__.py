@@ -14,7 +14,7 @@ from benchmarks.race.schedulers import STAGE as SCHEDULERS
 from benchmarks.race.untuned import STAGE as UNTUNED
 from benchmarks.study.command import run_study
 from benchmarks.study.outcomes import Outcomes
-from benchmarks.study.study import Settings, Study
+from benchmarks.study.study import Study, StudySettings
 
 __all__ = ["DOCS", "main", "race"]
 
@@ -38,7 +38,7 @@ def race(docs: Path = DOCS) -> Study:
 def main(arguments: Sequence[str] | None = None, docs: Path = DOCS) -> int:
     """Run the command line; the report also fills the pages of the parts."""
 
-    def parts(settings: Settings, outcomes: Outcomes) -> None:
+    def parts(settings: StudySettings, outcomes: Outcomes) -> None:
         write_part_pages(docs / "parts", settings, outcomes)
 
     return run_study(race(docs), arguments, parts)

@@ -14,7 +14,7 @@ from benchmarks.race.replay import FRACTIONS
 from benchmarks.race.untuned import CLOSED_FORM, untuned_ms
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.standings import figure
-from benchmarks.study.study import Settings
+from benchmarks.study.study import StudySettings
 
 __all__ = ["bars"]
 
@@ -27,7 +27,7 @@ HARD: Mapping[str, int] = {
 for 99 % of the best, and its medians over 20 seeds."""
 
 
-def bars(settings: Settings, outcomes: Outcomes) -> str:
+def bars(settings: StudySettings, outcomes: Outcomes) -> str:
     """The bars as a table; one that was not measured yet says so."""
     rows = [
         *_hard_spaces(settings, outcomes),
@@ -43,7 +43,7 @@ def _row(what: str, asked: str, found: str | None, is_met: bool = False) -> _Row
     return what, asked, found, "met" if is_met else "missed"
 
 
-def _hard_spaces(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
+def _hard_spaces(settings: StudySettings, outcomes: Outcomes) -> Iterator[_Row]:
     default = Contestant.default()
     every = needed(settings, outcomes, max(FRACTIONS))
     for space, before in HARD.items():
@@ -58,7 +58,7 @@ def _hard_spaces(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
         yield _row(what, f"{before / 2:g}", found, trials[default] <= before / 2)
 
 
-def _beside(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
+def _beside(settings: StudySettings, outcomes: Outcomes) -> Iterator[_Row]:
     for name in SUBJECTS[:-1]:
         what = f"{name}, ms after {OURS_S:g} s beside {METASCHEDULE} after its trials"
         found = [
@@ -74,7 +74,7 @@ def _beside(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
         yield _row(what, "faster", f"{figure(ours)}, {figure(theirs)}", ours < theirs)
 
 
-def _pretrained(settings: Settings, outcomes: Outcomes) -> Iterator[_Row]:
+def _pretrained(settings: StudySettings, outcomes: Outcomes) -> Iterator[_Row]:
     gains: dict[str, list[float]] = {}
     for name in FIVE:
         times = untuned_ms(settings, outcomes, name)

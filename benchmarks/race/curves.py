@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.bound import roofline_seconds
-from ansorpy.cost.nest_view import Floats
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.page.recorded_run import RecordedRun, recorded_run
 from ansorpy.measure.records.database import Database

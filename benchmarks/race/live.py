@@ -14,7 +14,7 @@ from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.plots import curves, standings
 from benchmarks.study.standings import figure, learnt, standings_table
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject, reached_s, timed_in_turns, tuned
 
 __all__ = ["FIVE", "QUICK_S", "STAGES", "Heat", "network_limit", "ratios", "strategy_heats"]
@@ -41,7 +41,7 @@ class Heat:
     subject: str
     limit: Limit
     seed: int
-    settings: Settings
+    settings: StudySettings
 
     @property
     def where(self) -> Subject:
@@ -73,16 +73,16 @@ class Heat:
         return max((value["median_ms"] for value in found.values()), key=len, default={})
 
 
-def network_limit(settings: Settings) -> Limit:
+def network_limit(settings: StudySettings) -> Limit:
     """How long a network is tuned."""
     return Limit(settings.network_seconds or QUICK_S)
 
 
-def _task_limit(settings: Settings) -> Limit:
+def _task_limit(settings: StudySettings) -> Limit:
     return Limit(settings.seconds or TASK_S)
 
 
-def strategy_heats(settings: Settings) -> Sequence[Heat]:
+def strategy_heats(settings: StudySettings) -> Sequence[Heat]:
     """The heats of the stage ``strategies``, a seed of all tasks after another."""
     return [
         Heat(task, _task_limit(settings), seed, settings)
@@ -91,7 +91,7 @@ def strategy_heats(settings: Settings) -> Sequence[Heat]:
     ]
 
 
-def _networks(names: Sequence[str], settings: Settings) -> Sequence[Heat]:
+def _networks(names: Sequence[str], settings: StudySettings) -> Sequence[Heat]:
     return [
         Heat(name, network_limit(settings), seed, settings)
         for seed in range(settings.seeds or 1)
@@ -162,7 +162,7 @@ def _failed(heats: Sequence[Heat], outcomes: Outcomes) -> list[str]:
     return [f"Failed: {key}, {reason}." for key, reason in sorted(failures)[:8]]
 
 
-def _quick_section(settings: Settings, outcomes: Outcomes) -> Section:
+def _quick_section(settings: StudySettings, outcomes: Outcomes) -> Section:
     """How long the default search needs until the end is near."""
     rows = []
     for heat in _networks(FIVE, settings):
@@ -182,7 +182,7 @@ def _quick_section(settings: Settings, outcomes: Outcomes) -> Section:
     return Section(text, markdown(heading, rows))
 
 
-def _racing(settings: Settings) -> list[Contestant]:
+def _racing(settings: StudySettings) -> list[Contestant]:
     return contestants("strategy", settings.only)
 
 

@@ -15,7 +15,7 @@ from benchmarks.race.tvm_engine import tune_with_tvm
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.standings import figure
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject, timed_in_turns
 
 __all__ = ["STAGE", "METASCHEDULE", "OURS_S", "SUBJECTS"]
@@ -28,17 +28,17 @@ METASCHEDULE, OURS = "MetaSchedule", "ansorpy"
 TRIALS, OURS_S = 64, 5.0
 
 
-def _heat(settings: Settings, name: str) -> Heat:
+def _heat(settings: StudySettings, name: str) -> Heat:
     limit = Limit(settings.seconds or OURS_S)
     heat = Heat(name, limit, 0, settings)
     return heat if heat.where.is_operator else Heat(name, network_limit(settings), 0, settings)
 
 
-def _key(stage: str, settings: Settings, name: str) -> str:
+def _key(stage: str, settings: StudySettings, name: str) -> str:
     return f"{stage}/{settings.trials or TRIALS}t/{settings.threads}/{name}"
 
 
-def _jobs(settings: Settings) -> Sequence[Job]:
+def _jobs(settings: StudySettings) -> Sequence[Job]:
     found: list[Job] = []
     for name in settings.subjects(SUBJECTS):
         heat, trials = _heat(settings, name), settings.trials or TRIALS
@@ -81,7 +81,7 @@ def _contender(subject: Subject, library: Path) -> Contender:
     return Contender(METASCHEDULE, f"{factory}TvmModel", path | arguments)
 
 
-def _section(settings: Settings, outcomes: Outcomes) -> Section:
+def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     rows, notes = [], []
     for name in settings.subjects(SUBJECTS):
         heat = _heat(settings, name)

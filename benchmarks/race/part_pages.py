@@ -17,7 +17,7 @@ from benchmarks.race.untuned import untuned_times
 from benchmarks.study.comparison import Scores
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.standings import figure
-from benchmarks.study.study import Settings
+from benchmarks.study.study import StudySettings
 
 __all__ = ["FOLDERS", "write_part_pages"]
 
@@ -35,7 +35,7 @@ PLAINEST = {
 HEADING, MARK = "## What we saw", "benchmarks.race"
 
 
-def write_part_pages(docs: Path, settings: Settings, outcomes: Outcomes) -> list[Path]:
+def write_part_pages(docs: Path, settings: StudySettings, outcomes: Outcomes) -> list[Path]:
     """Fill the section :data:`HEADING` of every page in *docs*; return those that changed."""
     changed = []
     for kind, folder in FOLDERS.items():
@@ -61,7 +61,7 @@ def _filled(text: str, seen: str) -> str:
     return into(text, seen, MARK)
 
 
-def _seen(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> str:
+def _seen(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) -> str:
     """A table row for each measure of the part, beside the default and the plainest part."""
     if kind not in STAGES:
         return "Not raced: what it gains depends on the records that there are."
@@ -78,7 +78,9 @@ def _seen(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> str:
     return f"{table}\n\n{where}; ansorpy {code}; [the race](../../results/race.md)."
 
 
-def _measures(kind: str, settings: Settings, outcomes: Outcomes) -> Iterator[tuple[str, Scores]]:
+def _measures(
+    kind: str, settings: StudySettings, outcomes: Outcomes
+) -> Iterator[tuple[str, Scores]]:
     """What was measured of parts of *kind*: by part and subject."""
     if kind == "scheduler":
         yield "trials of five networks", trials_needed(settings, outcomes)

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 
-from ansorpy.measure.recorded_grid import read_grid
 from benchmarks.race.contestant import Contestant, contestants
 from benchmarks.race.replay import FRACTIONS, UNIFORM, Race, expected, replayed
 from benchmarks.spaces.catalogue import recorded
+from benchmarks.spaces.grid import read_grid
 from benchmarks.study.comparison import compared
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.plots import standings
 from benchmarks.study.standings import learnt, standings_table
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 
 __all__ = ["SEEDS", "STAGES", "needed"]
 
@@ -34,7 +34,7 @@ def _stage(name: str, title: str, kind: str) -> Stage:
     return Stage(name, title, help, partial(_jobs, kind), partial(_section, kind, name))
 
 
-def _jobs(kind: str, settings: Settings) -> Sequence[Job]:
+def _jobs(kind: str, settings: StudySettings) -> Sequence[Job]:
     return [
         Job(
             _key(settings, path.stem, one, seed),
@@ -46,11 +46,11 @@ def _jobs(kind: str, settings: Settings) -> Sequence[Job]:
     ]  # fmt: skip
 
 
-def _key(settings: Settings, space: str, contestant: Contestant, seed: int) -> str:
+def _key(settings: StudySettings, space: str, contestant: Contestant, seed: int) -> str:
     return f"{'/'.join(_kind(settings))}/{space}/{_search(contestant)}/{seed}"
 
 
-def _kind(settings: Settings) -> tuple[str, str]:
+def _kind(settings: StudySettings) -> tuple[str, str]:
     return "recorded", f"{settings.trials or MOST}t"
 
 
@@ -60,7 +60,7 @@ def _search(contestant: Contestant) -> str:
 
 
 def needed(
-    settings: Settings, outcomes: Outcomes, fraction: float
+    settings: StudySettings, outcomes: Outcomes, fraction: float
 ) -> dict[Contestant, dict[str, list[float]]]:
     """Trials to *fraction* by contestant and space, one for each seed that has run."""
     scores: dict[Contestant, dict[str, list[float]]] = {}
@@ -77,7 +77,7 @@ def _searching(text: str) -> Contestant:
     return Contestant(strategy, selector, cost_model, Contestant.default().scheduler)
 
 
-def _section(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> Section:
+def _section(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) -> Section:
     every = needed(settings, outcomes, max(FRACTIONS))
     racing = [one for one in every if one.is_of(kind)]
     scores = {one.name: every[one] for one in racing}
@@ -96,7 +96,7 @@ def _section(kind: str, name: str, settings: Settings, outcomes: Outcomes) -> Se
     return Section("\n".join(text), tables, pictures)
 
 
-def _drawn(settings: Settings, spaces: Sequence[str] | dict[str, list[float]]) -> str:
+def _drawn(settings: StudySettings, spaces: Sequence[str] | dict[str, list[float]]) -> str:
     """What drawing programs uniformly needs, which is computed."""
     paths = {path.stem: path for path in recorded(settings.spaces)}
     medians = {s: expected(read_grid(paths[s]), max(FRACTIONS), 0.5) for s in spaces}
@@ -104,7 +104,7 @@ def _drawn(settings: Settings, spaces: Sequence[str] | dict[str, list[float]]) -
     return f"Medians of {UNIFORM} drawing without a model (exact): {said}."
 
 
-def _failures(settings: Settings, outcomes: Outcomes, kind: str) -> Iterator[tuple[str, str]]:
+def _failures(settings: StudySettings, outcomes: Outcomes, kind: str) -> Iterator[tuple[str, str]]:
     """The first failure of each contestant."""
     told: set[str] = set()
     for key, reason in outcomes.failures(*_kind(settings)).items():

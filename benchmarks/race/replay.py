@@ -14,17 +14,17 @@ import numpy as np
 
 from ansorpy.api.parts import Parts
 from ansorpy.ir.task import Task
-from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.schedule.state import State
-from ansorpy.search.recorded_grid import GridRunner, GridSource
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from benchmarks.race.contestant import Contestant
+from benchmarks.spaces.grid import Grid, read_grid
+from benchmarks.spaces.grid_source import GridRunner, GridSource
 
 __all__ = ["FRACTIONS", "UNIFORM", "Race", "expected", "replayed", "run", "trials_to"]
 

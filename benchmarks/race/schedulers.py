@@ -17,7 +17,7 @@ from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import standings
 from benchmarks.study.standings import learnt, standings_table
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject, tuned
 
 __all__ = ["STAGE", "replayed", "trials_needed"]
@@ -27,11 +27,11 @@ GOAL = 0.05
 """Distance from the latency in the end."""
 
 
-def _limit(settings: Settings) -> Limit:
+def _limit(settings: StudySettings) -> Limit:
     return Limit(trials_per_task=settings.trials or TRIALS_PER_TASK)
 
 
-def _jobs(settings: Settings) -> Sequence[Job]:
+def _jobs(settings: StudySettings) -> Sequence[Job]:
     """For each network, its recording, then the replays, which need it."""
     even = replace(Contestant.default(), scheduler="round_robin").parts
     names = settings.only or SCHEDULERS.names
@@ -51,7 +51,7 @@ def _jobs(settings: Settings) -> Sequence[Job]:
     return found
 
 
-def _kind(settings: Settings) -> tuple[str, str]:
+def _kind(settings: StudySettings) -> tuple[str, str]:
     return _limit(settings).text, str(settings.threads)
 
 
@@ -66,7 +66,7 @@ def replayed(records: Path, schedulers: Sequence[str], seeds: int) -> Value:
     return found
 
 
-def trials_needed(settings: Settings, outcomes: Outcomes) -> Scores:
+def trials_needed(settings: StudySettings, outcomes: Outcomes) -> Scores:
     """By scheduler and network, of the replays with the most schedulers."""
     most: dict[str, Value] = {}
     for (network, _), value in outcomes.values("scheduled", *_kind(settings)).items():
@@ -76,7 +76,7 @@ def trials_needed(settings: Settings, outcomes: Outcomes) -> Scores:
     return {name: {n: value[name] for n, value in most.items() if name in value} for name in names}
 
 
-def _section(settings: Settings, outcomes: Outcomes) -> Section:
+def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     scores = trials_needed(settings, outcomes)
     default = Contestant.default().scheduler
     if default not in scores or len(scores) < 2:

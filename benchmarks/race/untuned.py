@@ -15,7 +15,7 @@ from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import grouped_bars
 from benchmarks.study.standings import figure
-from benchmarks.study.study import Section, Settings, Stage
+from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Subject, timed_in_turns
 
 __all__ = ["CLOSED_FORM", "STAGE", "untuned_ms", "untuned_times"]
@@ -24,11 +24,11 @@ CLOSED_FORM = "analytic"
 """The model that needs no measurements of any machine, which the others are compared with."""
 
 
-def _models(settings: Settings) -> list[str]:
+def _models(settings: StudySettings) -> list[str]:
     return list(dict.fromkeys((CLOSED_FORM, *(settings.only or MODELS.names))))
 
 
-def _jobs(settings: Settings) -> Sequence[Job]:
+def _jobs(settings: StudySettings) -> Sequence[Job]:
     found: list[Job] = []
     for name in settings.subjects(FIVE):
         subject = Subject(name, settings.threads, settings.folder)
@@ -57,13 +57,13 @@ def _compiled(subject: Subject, model: str) -> Value:
     return {"records": db.name}
 
 
-def untuned_ms(settings: Settings, outcomes: Outcomes, name: str) -> dict[str, float]:
+def untuned_ms(settings: StudySettings, outcomes: Outcomes, name: str) -> dict[str, float]:
     """Milliseconds of network *name* by model, of the final with the most of them."""
     found = outcomes.values("untuned_final", str(settings.threads), name)
     return max((dict(value["median_ms"]) for value in found.values()), key=len, default={})
 
 
-def untuned_times(settings: Settings, outcomes: Outcomes) -> dict[str, dict[str, list[float]]]:
+def untuned_times(settings: StudySettings, outcomes: Outcomes) -> dict[str, dict[str, list[float]]]:
     """The same by model and network."""
     found: dict[str, dict[str, list[float]]] = {}
     for name in settings.subjects(FIVE):
@@ -72,7 +72,7 @@ def untuned_times(settings: Settings, outcomes: Outcomes) -> dict[str, dict[str,
     return found
 
 
-def _section(settings: Settings, outcomes: Outcomes) -> Section:
+def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     names = settings.subjects(FIVE)
     times = {name: untuned_ms(settings, outcomes, name) for name in names}
     times = {name: found for name, found in times.items() if CLOSED_FORM in found}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.evaluation.tables import Table, show
-from ansorpy.measure.recorded_grid import Grid, read_grid
-from benchmarks.common.command import exit_code
 from benchmarks.spaces.catalogue import FOLDER, derived_today, recorded
+from benchmarks.spaces.grid import Grid, read_grid
 
 __all__ = ["main"]
 

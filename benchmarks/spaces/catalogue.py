@@ -11,7 +11,6 @@ import numpy as np
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.recorded_grid import Grid
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.space import Space
@@ -19,6 +18,7 @@ from ansorpy.search.population import sample_valid, score
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
 from benchmarks.ops.suite import RESNET_CONV, case_named
+from benchmarks.spaces.grid import Grid
 
 __all__ = ["FOLDER", "PLANS", "Plan", "derived_today", "plan_named", "recorded"]
 

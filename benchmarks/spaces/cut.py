@@ -9,10 +9,10 @@ from math import ceil, prod
 
 import numpy as np
 
-from ansorpy.measure.recorded_grid import with_domains
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.decisions import Domain
 from ansorpy.schedule.space import Space, Table
+from benchmarks.spaces.grid import with_domains
 
 __all__ = ["Cut", "cut_down"]
 

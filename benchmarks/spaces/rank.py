@@ -14,15 +14,15 @@ from functools import partial
 import numpy as np
 
 from ansorpy.api.parts import Parts
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cost.metrics import ranking
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel
 from ansorpy.evaluation.ranking import Evaluated, models_table
 from ansorpy.evaluation.tables import show
-from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.schedule.space import Space
-from benchmarks.common.command import exit_code
 from benchmarks.spaces.catalogue import FOLDER
+from benchmarks.spaces.grid import Grid, read_grid
 
 __all__ = ["evaluated", "main"]
 

@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.text.serialize import dag_to_dict
-from ansorpy.measure.recorded_grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
@@ -34,11 +34,11 @@ from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.search.population import score
-from ansorpy.search.recorded_grid import GridSource
 from ansorpy.target import Target, machine_name
-from benchmarks.common.command import exit_code
 from benchmarks.spaces.catalogue import PLANS, Plan, plan_named
 from benchmarks.spaces.cut import cut_down
+from benchmarks.spaces.grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
+from benchmarks.spaces.grid_source import GridSource
 from benchmarks.spaces.prebuilt import Prebuilt
 
 __all__ = ["main"]

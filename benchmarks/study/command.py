@@ -6,20 +6,21 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
-from benchmarks.common.command import exit_code, say
+from benchmarks.common.command import say
 from benchmarks.spaces.catalogue import FOLDER
 from benchmarks.study.jobs import carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes
-from benchmarks.study.study import Settings, Study, pages
+from benchmarks.study.study import Study, StudySettings, pages
 
 __all__ = ["REPORT", "run_study"]
 
 REPORT = "report"
 
-Written = Callable[[Settings, Outcomes], None]
+Written = Callable[[StudySettings, Outcomes], None]
 
 
 def run_study(study: Study, arguments: Sequence[str] | None, also: Written | None = None) -> int:
@@ -57,7 +58,7 @@ def _run(study: Study, options: argparse.Namespace, also: Written | None) -> int
     return 0
 
 
-def _write(study: Study, settings: Settings, outcomes: Outcomes, also: Written | None) -> None:
+def _write(study: Study, settings: StudySettings, outcomes: Outcomes, also: Written | None) -> None:
     written = pages(study, settings, outcomes)
     for old in study.pictures.glob(f"{study.name}_*.svg"):
         old.unlink()
@@ -69,8 +70,8 @@ def _write(study: Study, settings: Settings, outcomes: Outcomes, also: Written |
     say(f"wrote {study.page}")
 
 
-def _settings(options: argparse.Namespace) -> Settings:
-    return Settings(
+def _settings(options: argparse.Namespace) -> StudySettings:
+    return StudySettings(
         only=tuple(options.only), on=tuple(options.on), seeds=options.seeds,
         seconds=options.seconds, network_seconds=options.network_seconds, trials=options.trials,
         threads=options.threads, folder=options.folder, spaces=options.spaces,

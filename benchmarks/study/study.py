@@ -10,14 +10,14 @@ from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Conditions, Outcomes
 from benchmarks.study.plots import Spec, svg
 
-__all__ = ["Section", "Settings", "Stage", "Study", "pages"]
+__all__ = ["Section", "StudySettings", "Stage", "Study", "pages"]
 
 _BUSY = 0.25
 """Cores that other processes may keep busy while programs are timed."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class StudySettings:
     """What a call of the command asks for; the keys of jobs name the limits.
 
     Args:
@@ -69,8 +69,8 @@ class Stage:
     name: str
     title: str
     help: str
-    jobs: Callable[[Settings], Sequence[Job]]
-    section: Callable[[Settings, Outcomes], Section]
+    jobs: Callable[[StudySettings], Sequence[Job]]
+    section: Callable[[StudySettings, Outcomes], Section]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Study:
     about: str
     page: Path
     stages: tuple[Stage, ...]
-    summary: Callable[[Settings, Outcomes], str] = lambda settings, outcomes: ""
+    summary: Callable[[StudySettings, Outcomes], str] = lambda settings, outcomes: ""
     tables: Path | None = None
 
     @property
@@ -103,7 +103,7 @@ class Study:
         return self.page.parent.parent / "pictures"
 
 
-def pages(study: Study, settings: Settings, outcomes: Outcomes) -> dict[Path, str]:
+def pages(study: Study, settings: StudySettings, outcomes: Outcomes) -> dict[Path, str]:
     """What the report of *study* writes: the page, that of its tables, and the pictures."""
     written: dict[Path, str] = {}
     head = [study.about, _provenance(study, outcomes)]

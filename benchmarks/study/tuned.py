@@ -20,7 +20,7 @@ from ansorpy.rules.presets import Preset
 from ansorpy.search.events import Event, Progress
 from ansorpy.tasks.objective import TunedNetwork
 from benchmarks.common.cells import OURS
-from benchmarks.ops.measure import Settings, contender
+from benchmarks.ops.measure import OperatorSettings, contender
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import case_named, is_case
 from benchmarks.study.outcomes import Value
@@ -82,7 +82,7 @@ class Subject:
         """The fastest program in *db*, to be timed."""
         if self.is_operator:
             found = contender(
-                OURS, case_named(self.name), self.threads, Settings(db), self.reference
+                OURS, case_named(self.name), self.threads, OperatorSettings(db), self.reference
             )
             return Contender(name, found.factory, found.arguments)
         lookup = {"db": str(db), "threads": self.threads}

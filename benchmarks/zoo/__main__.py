@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks.common.command import exit_code
+from ansorpy.cli.exit_codes import exit_code
 from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main"]

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 import ansorpy as ap
+from ansorpy.arrays import Array
 from ansorpy.evaluation.inputs import random_value
 from ansorpy.evaluation.onnx_edit import softmax_inputs_as_outputs
 from ansorpy.evaluation.verify import DEFAULT_TOLERANCE, check_output, compare_outputs
@@ -23,7 +24,6 @@ from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.ports import Array
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.campaigns.allotment import ALLOTMENT
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.conformance.campaign import CONFORMANCE
 from tests.campaigns.device import DEVICE
@@ -18,11 +17,12 @@ from tests.campaigns.numbers.functions import NUMBERS
 from tests.campaigns.numbers.reductions import REDUCTIONS
 from tests.campaigns.replay import REPLAY
 from tests.campaigns.schedules import GPU_SCHEDULES, SCHEDULES
+from tests.campaigns.task_trials import TASK_TRIALS
 
 __all__ = ["CAMPAIGNS"]
 
 CAMPAIGNS: dict[str, Campaign] = {
-    "allotment": ALLOTMENT,
+    "task_trials": TASK_TRIALS,
     "conformance": CONFORMANCE,
     "device": DEVICE,
     "exported": EXPORTED,

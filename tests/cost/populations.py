@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.schedule.tables.size import Column
 from tests.cost.nests import Given, tiled_matmul

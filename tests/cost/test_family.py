@@ -29,7 +29,7 @@ def conv(size: int, kernel: int) -> Task:
 
 @pytest.mark.parametrize(
     ("by", "alike"),
-    [("anchor", (True, True, False)), ("hash", (True, False, False)),
+    [("anchor", (True, True, False)), ("class", (True, False, False)),
      ("individual", (False, False, False))],
 )  # fmt: skip
 def test_what_makes_a_family(by: FamilyKind, alike: tuple[bool, ...]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.dataset import Dataset, Training
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.ranking import pack_ranking, pairs_of
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.cpu.model import TERMS
 from ansorpy.cost.metrics import rank_correlation
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.static_linear import StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.recorded_grid import read_grid
-from ansorpy.search.recorded_grid import GridSource
 from ansorpy.target import Target
 from benchmarks.spaces.catalogue import FOLDER
+from benchmarks.spaces.grid import read_grid
+from benchmarks.spaces.grid_source import GridSource
 from tests.cost.populations import SHAPE, population
 from tests.cost.tasks import matmul_task
 

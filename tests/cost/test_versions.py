@@ -12,9 +12,9 @@ from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.features import FEATURE_REVISION, FEATURE_VERSION, extract
 from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.cost.nest_view import LeafView, view_nest
-from ansorpy.measure.recorded_grid import Grid, read_grid
-from ansorpy.search.recorded_grid import GridSource
 from benchmarks.spaces.catalogue import FOLDER
+from benchmarks.spaces.grid import Grid, read_grid
+from benchmarks.spaces.grid_source import GridSource
 
 ROWS = 6
 

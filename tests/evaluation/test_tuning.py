@@ -14,7 +14,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.profiler import Activity
 from ansorpy.target import Target
-from ansorpy.tasks.allotment import Allotment
+from ansorpy.tasks.task_trials import TaskTrials
 from tests.measure.definitions import matmul, task_of, tiled
 
 
@@ -76,11 +76,11 @@ def test_tables(tuned: Path) -> None:
 def test_a_run_is_shown_beside_its_plan(tuned: Path) -> None:
     with Database(tuned) as database:
         [task] = summaries(database, {summaries(database)[0].key: 3})
-    table = tasks_table([task], run={task.key: Allotment(12, 3, "stopped improving")})
+    table = tasks_table([task], run={task.key: TaskTrials(12, 3, "stopped improving")})
     assert table.heading[2:5] == ("calls", "planned", "trials")
     assert [row[3:5] for row in table.rows] == [("12", "3"), ("12", "3")]
     assert (table.heading[-1], table.rows[0][-1]) == ("why not as planned", "stopped improving")
-    as_planned = tasks_table([task], run={task.key: Allotment(3, 3)})
+    as_planned = tasks_table([task], run={task.key: TaskTrials(3, 3)})
     assert as_planned.heading[-1] == "share"
 
 

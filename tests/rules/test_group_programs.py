@@ -183,7 +183,7 @@ def test_what_is_missing_is_found(
     again = Less(fault.kind, of=fault.of) if isinstance(fault, Less) else fault
     if isinstance(again, Less) and again.kind is Commit:
         again.seen = 1  # there is one
-    wrong = Program(program.name, program.params, again.stmt(program.body))
+    wrong = program.with_body(again.stmt(program.body))
     with pytest.raises(LoweringError, match=found):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 
@@ -202,7 +202,7 @@ def test_what_is_missing_is_found_where_boxes_are_copied(
     again = Less(fault.kind, of=fault.of) if isinstance(fault, Less) else fault
     if isinstance(again, Less) and again.kind is Commit:
         again.seen = 1
-    wrong = Program(program.name, program.params, again.stmt(program.body))
+    wrong = program.with_body(again.stmt(program.body))
     with pytest.raises(LoweringError, match=found):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 
@@ -223,7 +223,7 @@ def test_copies_that_are_not_waited_for_are_found(
     depth: int, boxes: int, rng: np.random.Generator
 ) -> None:
     tensors, program = a_product(depth, boxes)
-    wrong = Program(program.name, program.params, Less(Wait, of=Async.COPIES).stmt(program.body))
+    wrong = program.with_body(Less(Wait, of=Async.COPIES).stmt(program.body))
     with pytest.raises(LoweringError, match="before waiting for the copy to it"):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 
@@ -240,7 +240,7 @@ class _Further(Rewriter):
 
 def test_tiles_must_not_be_overwritten_while_they_are_read(rng: np.random.Generator) -> None:
     tensors, program = a_product(3)
-    wrong = Program(program.name, program.params, _Further().stmt(program.body))
+    wrong = program.with_body(_Further().stmt(program.body))
     with pytest.raises(LoweringError, match="is written while an instruction may still read it"):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 

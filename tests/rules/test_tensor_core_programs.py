@@ -117,7 +117,7 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
     row |= {"C.warp.i/1": 2, "C.warp.j/1": 2, "C.warp.k/1": 2}
     program = lower(sketch.resolve([row[name] for name in sketch.columns])).run
     check(tensors, program, rng)
-    wrong = Program(program.name, program.params, Less(kind).stmt(program.body))
+    wrong = program.with_body(Less(kind).stmt(program.body))
     with pytest.raises(LoweringError, match=found):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 

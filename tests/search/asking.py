@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, StaticModel
 from ansorpy.cost.random import RandomModel

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.search.gaussian_process import Points, Posterior, posterior
 from ansorpy.search.population import Candidate

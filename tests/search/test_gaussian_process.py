@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.search.gaussian_process import Points, matern, posterior
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database

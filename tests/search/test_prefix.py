@@ -11,8 +11,8 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.population import SketchSource
 from ansorpy.search.prefix import Prefix, begin
-from ansorpy.search.recorded_grid import GridSource
-from tests.search.grids import grid_of
+from benchmarks.spaces.grid_source import GridSource
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import dense_relu, matmul, scale
 
 

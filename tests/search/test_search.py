@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, StaticModel
 from ansorpy.errors import NoValidProgram

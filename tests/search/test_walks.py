@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.cost.metrics import rank_correlation
-from ansorpy.cost.nest_view import Floats, Masks
 from ansorpy.cost.random import RandomModel
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.decisions import moves

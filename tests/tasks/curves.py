@@ -17,8 +17,8 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.search.transfers import TRANSFERS
-from ansorpy.tasks.allotment import Allotment
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.task_trials import TaskTrials
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
 from tests.search.small import SAMPLING
@@ -87,7 +87,7 @@ class RoundClock(RecordingJournal):
 class Ended:
     """A task's trials compared with the plan, its part of the time, and its possible gain."""
 
-    allotment: Allotment
+    trials: TaskTrials
     share: float
     headroom: float
 
@@ -118,6 +118,6 @@ def tuned(curves: Sequence[Curve], budget: Budget, slower: float = 1.0) -> list[
     times = [c.times(o.history.trials) for c, o in zip(curves, outcomes, strict=True)]
     seconds = np.array([curve.share for curve in curves]) * times
     return [
-        Ended(outcome.allotment, part, 1 - 1 / time)
+        Ended(outcome.trials, part, 1 - 1 / time)
         for outcome, part, time in zip(outcomes, seconds / seconds.sum(), times, strict=True)
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.tasks.learning_curves import CurvePosterior, Sampler, log_power
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.dynatune import DynaTune

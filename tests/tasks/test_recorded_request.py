@@ -15,7 +15,7 @@ from ansorpy.graph.alternatives import Alternative, Alternatives
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.measure.records.rows import Event
+from ansorpy.measure.records.rows import EventRow
 from ansorpy.measure.records.schema import IN_MEMORY
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -137,7 +137,7 @@ def test_rules_of_the_callers_own_have_no_name() -> None:
     assert preset_name(object()) == ""
 
 
-def numbers(event: Event, name: str) -> list[int]:
+def numbers(event: EventRow, name: str) -> list[int]:
     return TypeAdapter(list[int]).validate_python(event.body[name])
 
 

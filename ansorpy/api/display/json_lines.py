@@ -82,8 +82,8 @@ def _tuned(event: Tuned) -> dict[str, Any]:
         {
             "task": one.task.name, "key": one.task.key,
             "best_ms": None if one.best is None else one.best.seconds * 1e3,
-            "planned": one.allotment.planned, "trials": one.allotment.got,
-            "why": one.allotment.why or None,
+            "planned": one.trials.planned, "trials": one.trials.got,
+            "why": one.trials.why or None,
         }
         for one in event.tuning.outcomes
     ]  # fmt: skip

@@ -21,11 +21,11 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import History, State
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["SizedCandidate", "candidates"]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SizedCandidate:
     """A schedule of *definition*, which computes the workload at all sizes."""
 
     definition: ComputeDAG
@@ -61,7 +61,7 @@ class Candidate:
         made = [param.buffer for param in bind.params if param.role is Role.OUTPUT]
         return text(bind), sum(fixed(buffer.bytes) for buffer in made)
 
-    def sizes_inside(self) -> Iterator[Candidate]:
+    def sizes_inside(self) -> Iterator[SizedCandidate]:
         """The same with the loops over sizes inside the others of a parallel nest.
 
         A team divides a parallel nest into equal parts, but tiles beyond the axis are skipped: if
@@ -75,16 +75,16 @@ class Candidate:
             loops = [it for it in stage.iters if it.name in mark.iters]
             order = sorted(loops, key=lambda it: not isinstance(it.extent, int))
             if order != loops:
-                yield Candidate(self.definition, state.reorder(stage, order).history)
+                yield SizedCandidate(self.definition, state.reorder(stage, order).history)
 
 
-def candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list[Candidate]:
+def candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list[SizedCandidate]:
     """The schedules *found* that apply at all sizes, each also with loops over sizes inside.
 
     If none of them does, those predicted for the definition itself.
     """
     general = _General(tuner, group.dag)
-    applying: list[Candidate] = []
+    applying: list[SizedCandidate] = []
     for predicted in (False, True):
         for chosen, sizes in zip(found, group.tasks.values(), strict=True):
             one = tuner.predicted_directly(chosen.task) if predicted else chosen
@@ -105,12 +105,12 @@ class _General:
         self._rest = definitions_for_all(dag, preset.algorithms, request.target, request.precision)
         self._known: list[ComputeDAG] = []
 
-    def candidates(self, state: State, sizes: Sizes) -> Iterator[Candidate]:
+    def candidates(self, state: State, sizes: Sizes) -> Iterator[SizedCandidate]:
         """The schedule *state*, found at *sizes*, for all sizes; none if it does not apply."""
         definition = self._of(state.definition, sizes)
         if definition is None:
             return
-        candidate = Candidate(definition, state.history)
+        candidate = SizedCandidate(definition, state.history)
         if candidate.applies:
             yield candidate
             yield from (other for other in candidate.sizes_inside() if other.applies)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, log
 
-from ansorpy.api.sized.candidates import Candidate
+from ansorpy.api.sized.candidates import SizedCandidate
 from ansorpy.api.sized.task_group import MOST_SIZES
 
 __all__ = ["cheapest_path"]
@@ -20,7 +20,9 @@ _SMALL_BYTES = 1 << 16
 """Packed constants of this size are too small to matter."""
 
 
-def cheapest_path(candidates: Sequence[Candidate], costs: Sequence[Sequence[float]]) -> list[int]:
+def cheapest_path(
+    candidates: Sequence[SizedCandidate], costs: Sequence[Sequence[float]]
+) -> list[int]:
     """The number of the candidate that serves each size.
 
     All of them read the same packed constants, unless these are small and a second copy pays.

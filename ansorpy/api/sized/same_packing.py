@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 
-from ansorpy.api.sized.candidates import Candidate
+from ansorpy.api.sized.candidates import SizedCandidate
 from ansorpy.api.sized.times import Times
 from ansorpy.api.tuner import Tuner
 from ansorpy.errors import AnsorpyError
@@ -33,7 +33,7 @@ _DRAWN, _OFFERED = 256, 2
 """Rows that are drawn and predicted, and schedules offered for a size."""
 
 
-def packed_alike(times: Times) -> Iterator[tuple[int, list[Candidate]]]:
+def packed_alike(times: Times) -> Iterator[tuple[int, list[SizedCandidate]]]:
     """Schedules that read constants as those do that are chosen so far.
 
     They are looked for at the sizes (of these numbers) at which another packing is faster.
@@ -47,7 +47,7 @@ def packed_alike(times: Times) -> Iterator[tuple[int, list[Candidate]]]:
             yield n, [candidate for candidate in alike if candidate.applies]
 
 
-def _alike(tuner: Tuner, chosen: Candidate, task: Task, sizes: Sizes) -> list[Candidate]:
+def _alike(tuner: Tuner, chosen: SizedCandidate, task: Task, sizes: Sizes) -> list[SizedCandidate]:
     """Schedules in the likeness of *chosen* for *task*, that of *sizes*.
 
     The nearest one comes first, then those that are predicted to be fastest.
@@ -69,7 +69,7 @@ def _offers(
     nearest: Table,
     general: ComputeDAG,
     rng: np.random.Generator,
-) -> Iterator[Candidate]:
+) -> Iterator[SizedCandidate]:
     table = np.vstack([nearest, sketch.sample(_DRAWN, rng)])
     for name, columns in sketch.space.slices.items():
         if not _is_free(name, general):
@@ -78,7 +78,7 @@ def _offers(
     scores = tuner.scores(task, sketch, table)
     for row in (nearest, *table[np.argsort(-scores)][: _OFFERED - 1]):
         with suppress(AnsorpyError):  # no program exists for some rows
-            yield Candidate(general, sketch.resolve(row).history)
+            yield SizedCandidate(general, sketch.resolve(row).history)
 
 
 def _is_free(decision: str, general: ComputeDAG) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf, log
 
-from ansorpy.api.sized.candidates import Candidate
+from ansorpy.api.sized.candidates import SizedCandidate
 from ansorpy.api.sized.path import cheapest_path
 from ansorpy.api.sized.task_group import TaskGroup
 from ansorpy.api.sized.timings import Timings
@@ -30,7 +30,7 @@ class Times:
 
     def __init__(self, timings: Timings, group: TaskGroup) -> None:
         self.timings = timings
-        self.candidates: list[Candidate] = []
+        self.candidates: list[SizedCandidate] = []
         self.tasks = group.every
         self.dim = group.dag.main_dim
         self.shares = group.shares(self.tasks)
@@ -40,7 +40,7 @@ class Times:
         self._measured: list[list[float | None]] = []
         self._general = [group.for_all(task) for task in self.tasks]
 
-    def add(self, candidates: Iterable[Candidate]) -> list[int]:
+    def add(self, candidates: Iterable[SizedCandidate]) -> list[int]:
         """Add *candidates*, except those that are known, with what is recorded of them.
 
         Returns the numbers of all of them.
@@ -54,7 +54,7 @@ class Times:
                 self._append(candidate)
         return found
 
-    def _append(self, candidate: Candidate) -> None:
+    def _append(self, candidate: SizedCandidate) -> None:
         program = candidate.state({})
         columns = [self._known(candidate, *item) for item in self.tasks.items()]
         self.candidates.append(candidate)
@@ -64,7 +64,9 @@ class Times:
         recorded = [self.timings.recorded(task, [program]) for task in self._general]
         self._measured.append([seconds for [seconds] in recorded])
 
-    def _known(self, candidate: Candidate, task: Task, sizes: Sizes) -> tuple[float, float | None]:
+    def _known(
+        self, candidate: SizedCandidate, task: Task, sizes: Sizes
+    ) -> tuple[float, float | None]:
         """Predicted and recorded seconds of the program for *sizes* only."""
         try:
             state = candidate.state(sizes)
@@ -75,7 +77,7 @@ class Times:
         return predicted, recorded
 
     def settle(self) -> None:
-        """Measure the chosen schedules until those that are then chosen are measured."""
+        """Measure the chosen schedules and choose again, until all chosen ones are measured."""
         while self.measure([*zip(self.chosen(), range(len(self.tasks)), strict=True)]):
             pass
 

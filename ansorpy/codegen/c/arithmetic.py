@@ -12,21 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.prelude import elementary_name
 from ansorpy.codegen.c.types import HALF, computed_type, float_suffix, register_type, short_name
-from ansorpy.codegen.clike.code import ADD, AND, COMPARE, MULTIPLY, OR, UNARY, Code
-from ansorpy.codegen.passes.expand_functions import undefined
+from ansorpy.codegen.clike.code import AND, MULTIPLY, OR, UNARY, Code
+from ansorpy.codegen.clike.operators import INFIX, WRAPPING, converted, infix
+from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
 from ansorpy.ir.expr import BinaryOp, Function
 from ansorpy.ir.operators import BITWISE, SHIFTS
 
-__all__ = ["as_type", "binary", "compared", "function", "helper_call"]
+__all__ = ["as_type", "binary", "function", "helper_call"]
 
-_INFIX = {
-    BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY),
-    BinaryOp.DIV: ("/", MULTIPLY), BinaryOp.AND: ("&&", AND), BinaryOp.OR: ("||", OR),
-}  # fmt: skip
-_WRAPPING = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 _QUOTIENTS = {
     BinaryOp.DIV: "quotient", BinaryOp.FLOORDIV: "floor_div", BinaryOp.FLOORMOD: "floor_mod",
 }  # fmt: skip
@@ -44,8 +40,8 @@ def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code, *, wraps: b
         return _shifted(e, op, dtype, a, b)
     if op in BITWISE:
         return Code(f"({a.at(UNARY)} {op.value} {b.at(UNARY)})")
-    if op in _WRAPPING:
-        return _wrapping(op, dtype, a, b) if wraps else _infix(op, a, b)
+    if op in WRAPPING:
+        return _wrapping(op, dtype, a, b) if wraps else infix(op, a, b)
     return _integer(e, op, dtype, a, b)
 
 
@@ -60,29 +56,19 @@ def as_type(x: Code, kind: str) -> Code:
     is_cast = x.level == UNARY and x.text.startswith("(int")
     if is_cast and kind == f"u{x.text[1 : x.text.index(')')]}":
         return Code(f"(u{x.text[1:]}", UNARY)
-    return Code(f"({kind}){x.at(UNARY)}", UNARY)
-
-
-def compared(sign: str, a: Code, b: Code) -> Code:
-    """``a sign b``."""
-    return Code(f"{a.at(COMPARE + 1)} {sign} {b.at(COMPARE + 1)}", COMPARE)
-
-
-def _infix(op: BinaryOp, a: Code, b: Code) -> Code:
-    sign, level = _INFIX[op]
-    return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level)
+    return converted(kind, x)
 
 
 def _logic(op: BinaryOp, a: Code, b: Code) -> Code:
     """Combine conditions; ``&&`` inside ``||`` gets parentheses, or compilers warn."""
-    sides = [Code(f"({x.text})") if x.level in (AND, OR) and x.level != _INFIX[op][1] else x
+    sides = [Code(f"({x.text})") if x.level in (AND, OR) and x.level != INFIX[op][1] else x
              for x in (a, b)]  # fmt: skip
-    return _infix(op, *sides)
+    return infix(op, *sides)
 
 
 def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
-    if op in _INFIX:
-        return _infix(op, a, b)
+    if op in INFIX:
+        return infix(op, a, b)
     if op is BinaryOp.POW:
         return _elementary(e, op, dtype, a, b)
     if op in _QUOTIENTS:
@@ -110,11 +96,11 @@ def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 def _wrapping(op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     """Compute ``a op b`` in an unsigned type where the result may overflow C's signed type."""
     if dtype in (DType.UINT32, DType.UINT64):
-        return _infix(op, a, b)
+        return infix(op, a, b)
     if dtype.bits < 32 and (dtype is not DType.UINT16 or op is not BinaryOp.MUL):
-        return _cut(dtype, _infix(op, a, b))
+        return _cut(dtype, infix(op, a, b))
     sides = [as_type(x, f"uint{max(32, dtype.bits)}_t") for x in (a, b)]
-    return as_type(_infix(op, *sides), register_type(dtype))
+    return as_type(infix(op, *sides), register_type(dtype))
 
 
 def _shifted(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from ansorpy.codegen.c.emitter import Emitter, Tables, Unit
@@ -136,7 +136,7 @@ def _prepared(program: Program, target: Target, style: Style) -> Program:
     if style.threads != "none":
         program = stored_once(program)
     program = written_out(program, vectors=style.vectors)
-    return replace(program, body=simplify_stmt(program.body))
+    return program.with_body(simplify_stmt(program.body))
 
 
 def _body(unit: Unit, program: Program) -> str:

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ansorpy.codegen.c.arithmetic import as_type, binary, compared, function, helper_call
+from ansorpy.codegen.c.arithmetic import as_type, binary, function, helper_call
 from ansorpy.codegen.c.elements import element
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.types import HALF, float_suffix, register_type, short_name
-from ansorpy.codegen.clike.code import ATOM, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.code import ATOM, UNARY, Code
 from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.operators import chosen, compared
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import buffer_of, refuse_reduction
 from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -113,8 +114,7 @@ def _select(e: Emitter, expr: Select) -> Code:
     if any(reads_twice(side) for side in (expr.then, expr.other)):
         return branches(e, expr, register_type(expr.dtype), lambda e, side: e.value(side))
     cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
-    text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
-    return Code(text, TERNARY)
+    return chosen(cond, then, other)
 
 
 def branches(e: Emitter, expr: Select, kind: str, emit: Callable[[Emitter, Expr], Code]) -> Code:
@@ -173,7 +173,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
     if dtype not in HALF:
         return e.value(expr)
     if isinstance(expr, Load) and expr not in e.known:
-        return Code(element(e, e.buffer_of(expr), expr.indices))
+        return Code(element(e, buffer_of(expr), expr.indices))
     if isinstance(expr, Cast) and expr.x.dtype is not dtype and expr not in e.repeated:
         return narrowed(e, _float_of(e, e.value(expr.x), expr.x.dtype, dtype), dtype)
     return narrowed(e, e.value(expr), dtype)
@@ -189,17 +189,10 @@ def read(e: Emitter, place: str, dtype: DType) -> Code:
 
 
 def _load(e: Emitter, expr: Load) -> Code:
-    return read(e, element(e, e.buffer_of(expr), expr.indices), expr.dtype)
-
-
-def _reduce(e: Emitter, expr: Reduce) -> Code:
-    raise CodegenError(
-        "a reduction expression cannot be emitted",
-        hint="lower it to loops around a Store with reduce=... first",
-    )
+    return read(e, element(e, buffer_of(expr), expr.indices), expr.dtype)
 
 
 EXPRESSIONS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
     Const: _const, Var: _var, Axis: _var, SizeVar: _var, Binary: _binary, Compare: _compare,
-    Call: _call, Select: _select, Cast: _cast, Load: _load, Reduce: _reduce,
+    Call: _call, Select: _select, Cast: _cast, Load: _load, Reduce: refuse_reduction,
 }  # fmt: skip

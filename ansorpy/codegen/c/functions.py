@@ -20,6 +20,7 @@ from ansorpy.codegen.c.vector.values import vector
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.storage import StoragePlan
+from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS
 from ansorpy.ir.expr import BinaryOp, Load, Var, as_expr
@@ -76,11 +77,11 @@ def _elementary(name: str, width: int) -> Helper:
     operands = [_operand(name, dtype, lane) for name in ("xy" if fn is BinaryOp.POW else "x")]
     value = APPROXIMATIONS[fn, dtype].build(*operands)
     with sharing(e, value, is_safe=True):
-        e.known.update((x, Code(e.buffer_of(x).name)) for x in operands)
+        e.known.update((x, Code(buffer_of(x).name)) for x in operands)
         result = vector(e, value) if width else e.value(value)
         e.line(f"return {result.text};")
     kind = vector_of(e, dtype) if width else register_type(dtype)
-    parameters = ", ".join(f"{kind} {e.buffer_of(x).name}" for x in operands)
+    parameters = ", ".join(f"{kind} {buffer_of(x).name}" for x in operands)
     whole = f"{name}x{width}" if width else name
     head = f"static inline {kind} {whole}({parameters}) {{"
     error = APPROXIMATIONS[fn, dtype].error

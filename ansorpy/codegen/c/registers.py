@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from ansorpy.codegen.tiles import as_sequence, free_vars, register_buffers
@@ -66,7 +65,7 @@ def written_out(program: Program, *, vectors: bool) -> Program:
     """
     tiles = _tiles(program.body, vectors=vectors)
     body = _WrittenOut(tiles).stmt(program.body) if tiles else program.body
-    return program if body is program.body else replace(program, body=body)
+    return program.with_body(body)
 
 
 def _tiles(body: Stmt, *, vectors: bool) -> set[Buffer]:

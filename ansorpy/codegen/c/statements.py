@@ -19,7 +19,7 @@ from ansorpy.codegen.c.vector.stores import vector_store
 from ansorpy.codegen.clike.code import COMPARE, Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.sharing import sharing
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import gpu_loop
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind, as_expr
 from ansorpy.ir.loops import (
@@ -50,10 +50,7 @@ def _seq(e: Emitter, s: Seq) -> None:
 def _for(e: Emitter, s: For) -> None:
     emit = _LOOPS.get(s.kind)
     if emit is None:
-        raise CodegenError(
-            f"loop {s.var.name} is {s.kind.value}, which has no meaning on a CPU",
-            hint="block and thread loops need a CUDA target",
-        )
+        raise gpu_loop(s)
     emit(e, s)
 
 

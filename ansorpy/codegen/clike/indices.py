@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansorpy.codegen.clike.code import ADD, ATOM, MULTIPLY, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.code import ATOM, MULTIPLY, UNARY, Code
+from ansorpy.codegen.clike.operators import WRAPPING, chosen, converted, infix
 from ansorpy.codegen.clike.writer import Writer
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
@@ -70,7 +71,6 @@ def _var(e: Writer, expr: Var) -> Code:
     return e.variables[expr]
 
 
-_INFIX = {BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY)}
 _DIVISIONS = {BinaryOp.FLOORDIV: ("/", "floor_div"), BinaryOp.FLOORMOD: ("%", "floor_mod")}
 
 
@@ -82,9 +82,8 @@ def _binary(e: Writer, expr: Binary) -> Code:
     if not b.wide:
         a = _widened(e, expr, a)
     wide = a.wide or b.wide
-    if expr.op in _INFIX:
-        sign, level = _INFIX[expr.op]
-        return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level, wide)
+    if expr.op in WRAPPING:
+        return infix(expr.op, a, b, wide=wide)
     if expr.op in _DIVISIONS:
         return _division(e, expr, a, b)
     if expr.op in (BinaryOp.MIN, BinaryOp.MAX):
@@ -96,7 +95,7 @@ def _widened(e: Writer, expr: Expr, operand: Code) -> Code:
     """Convert *operand* of *expr* to the width that the result needs."""
     if operand.wide or e.fits(expr):
         return operand
-    return Code(f"({e.indices.wide}){operand.at(UNARY)}", UNARY, True)
+    return converted(e.indices.wide, operand, wide=True)
 
 
 def _division(e: Writer, expr: Binary, a: Code, b: Code) -> Code:
@@ -120,8 +119,7 @@ def _call(e: Writer, expr: Call) -> Code:
 
 def _select(e: Writer, expr: Select) -> Code:
     cond, then, other = e.value(expr.cond), index(e, expr.then), index(e, expr.other)
-    text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
-    return Code(text, TERNARY, then.wide or other.wide)
+    return chosen(cond, then, other, wide=then.wide or other.wide)
 
 
 def _converted(e: Writer, expr: Cast | Load) -> Code:
@@ -136,7 +134,7 @@ def _converted(e: Writer, expr: Cast | Load) -> Code:
     is_int = inner.dtype.bits < 32 or inner.dtype in (DType.INT32, DType.BOOL)
     if is_int and e.indices.most == _INT_MAX:
         return Code(found.text, found.level)
-    return Code(f"({e.indices.wide}){found.at(UNARY)}", UNARY, not is_int)
+    return converted(e.indices.wide, found, wide=not is_int)
 
 
 _INDEX: Mapping[type[Expr], Callable[[Writer, Any], Code]] = {

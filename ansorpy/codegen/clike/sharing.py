@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.indices import is_index
 from ansorpy.codegen.clike.writer import Writer
-from ansorpy.ir.expr import Const, Expr, Load, Select, Var, children, walk
+from ansorpy.ir.expr import Const, Expr, Load, Select, Var, children, has_load
 
 __all__ = ["named_once", "reads_twice", "sharing"]
 
@@ -42,9 +42,7 @@ def reads_twice(side: Expr) -> bool:
 
     Such a value may be read only if that side is chosen, so it cannot be named outside.
     """
-    return any(
-        n > 1 and any(isinstance(x, Load) for x in walk(e)) for e, n in _uses((side,)).items()
-    )
+    return any(n > 1 and has_load(e) for e, n in _uses((side,)).items())
 
 
 def _repeated(roots: tuple[Expr, ...], is_safe: bool) -> frozenset[Expr]:
@@ -53,7 +51,7 @@ def _repeated(roots: tuple[Expr, ...], is_safe: bool) -> frozenset[Expr]:
     return frozenset(
         e for e, n in uses.items()
         if n > 1 and not isinstance(e, Const | Var) and not is_index(e)
-        and (is_safe or e in always or not any(isinstance(x, Load) for x in walk(e)))
+        and (is_safe or e in always or not has_load(e))
     )  # fmt: skip
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import Names, Words
-from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.interval import Interval
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, Load, Var
+from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, Stmt
 from ansorpy.ir.rewrite.simplify import Simplifier
@@ -135,20 +134,6 @@ class Writer(ABC):
         """Return whether *e* is always in the range of the narrow index type."""
         low, high = self.bounds(e)
         return low >= -self.indices.most and high <= self.indices.most
-
-    def buffer_of(self, load: Load) -> Buffer:
-        """The buffer that *load* reads.
-
-        Raises:
-            CodegenError: It reads a tensor of the definition.
-        """
-        if not isinstance(load.source, Buffer):
-            raise CodegenError(
-                f"the program reads {load.source.name}, which is a tensor of the definition, "
-                "not a buffer",
-                hint="lower the schedule to a loop program first",
-            )
-        return load.source
 
     def place(self, buffer: Buffer) -> str:
         """The name of the array that holds *buffer*."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.power import constant_power
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
@@ -12,7 +10,7 @@ from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function
 from ansorpy.ir.loops import Program
 from ansorpy.ir.rewrite.rewriter import Rewriter
 
-__all__ = ["expand_functions", "undefined"]
+__all__ = ["expand_functions"]
 
 
 def expand_functions(program: Program) -> Program:
@@ -26,8 +24,7 @@ def expand_functions(program: Program) -> Program:
     Raises:
         CodegenError: A floating-point function is applied to integers.
     """
-    body = _Expanded().stmt(program.body)
-    return program if body is program.body else replace(program, body=body)
+    return program.with_body(_Expanded().stmt(program.body))
 
 
 class _Expanded(Rewriter):
@@ -57,16 +54,3 @@ def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
         return None if wide is None else wide.astype(dtype)
     found = APPROXIMATIONS.get((fn, dtype))
     return None if found is None else found.build(*args)
-
-
-def undefined(fn: Function | BinaryOp, dtype: DType) -> CodegenError:
-    """The error for *fn* on values of *dtype*, for which it is not defined."""
-    if fn is BinaryOp.POW:
-        return CodegenError(
-            f"a power of {dtype.value} values with a variable exponent is not defined",
-            hint="convert both operands to a float type first",
-        )
-    return CodegenError(
-        f"{fn.value} of {dtype.value} values is not defined",
-        hint="convert the operand to a float type first",
-    )

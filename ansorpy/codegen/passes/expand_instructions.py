@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.ir.intrinsics import expand, intrinsic
 from ansorpy.ir.loops import Instruction, Program, Stmt
 from ansorpy.ir.rewrite.rewriter import Rewriter
@@ -20,8 +18,7 @@ def expand_instructions(program: Program) -> Program:
         UsageError: An instruction is not declared.
         LoweringError: Its operands do not fit its pattern.
     """
-    body = _Expanded().stmt(program.body)
-    return program if body is program.body else replace(program, body=body)
+    return program.with_body(_Expanded().stmt(program.body))
 
 
 class _Expanded(Rewriter):

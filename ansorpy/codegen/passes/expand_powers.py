@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.ir.elementary.power import constant_power
 from ansorpy.ir.expr import Binary, BinaryOp, Expr
 from ansorpy.ir.loops import Program
@@ -14,8 +12,7 @@ __all__ = ["constant_powers"]
 
 def constant_powers(program: Program) -> Program:
     """Rewrite ``x ** 3.0`` as ``x * x * x``, and so on."""
-    body = _Products().stmt(program.body)
-    return program if body is program.body else replace(program, body=body)
+    return program.with_body(_Products().stmt(program.body))
 
 
 class _Products(Rewriter):

@@ -18,7 +18,7 @@ Loops over register tiles keep their masks, as tiles have constant indices; so d
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ansorpy.codegen.passes.limit_loops import iterations
 from ansorpy.codegen.passes.split_sized_vectors import split_vector
@@ -51,7 +51,7 @@ def guarded_vectors(program: Program, target: Target) -> Program:
     if not program.dims:
         return program
     made = _Guarded(target, register_buffers(program.body)).stmt(program.body)
-    return replace(program, body=made)
+    return program.with_body(made)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ for k in 0..53                                for k in 0..53
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import Expr, Load, as_expr, walk
@@ -29,8 +27,7 @@ def hoist_guards(program: Program) -> Program:
     """
     if not program.dims:
         return program
-    body = _hoisted(program.body)
-    return program if body is program.body else replace(program, body=body)
+    return program.with_body(_hoisted(program.body))
 
 
 def _hoisted(s: Stmt) -> Stmt:

@@ -7,8 +7,6 @@ for i in 0..10                     for i in 0..min((n + 7)//8, 10)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.conditions import conjuncts
@@ -27,7 +25,7 @@ def limit_loops(program: Program) -> Program:
     """*program*, in which serial and parallel loops have no iterations that a guard skips."""
     if not program.dims:
         return program
-    return replace(program, body=_limited(program.body))
+    return program.with_body(_limited(program.body))
 
 
 def _limited(s: Stmt) -> Stmt:

@@ -47,8 +47,7 @@ def prefetch_constants(program: Program, target: Target) -> Program:
     constants = frozenset(p.buffer for p in program.params if p.role is Role.CONSTANT)
     if not constants:
         return program
-    body = _Rewriter(constants, target).stmt(program.body, ())
-    return program if body is program.body else Program(program.name, program.params, body)
+    return program.with_body(_Rewriter(constants, target).stmt(program.body, ()))
 
 
 @dataclass(frozen=True)

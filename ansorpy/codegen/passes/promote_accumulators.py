@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from ansorpy.codegen.passes.guarded_tiles import half_of, holds_first, in_full
 from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
-from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
+from ansorpy.ir.expr import Expr, Load, Var, as_expr
 from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
 from ansorpy.target import Target
@@ -33,8 +33,9 @@ def promote(program: Program, target: Target, *, in_full: bool = False) -> Progr
 
     With *in_full*, tiles under guards are computed in full where that is possible.
     """
-    body = _Promotion(target, register_buffers(program.body), in_full).stmt(program.body)
-    return program if body is program.body else Program(program.name, program.params, body)
+    return program.with_body(
+        _Promotion(target, register_buffers(program.body), in_full).stmt(program.body)
+    )
 
 
 class _Promotion:
@@ -190,16 +191,16 @@ class _Accumulator:
             value: Expr = as_expr(kind.identity(self.buffer.dtype), self.buffer.dtype)
             return self._nest(Store(self.buffer, self._indices(), value, None), guarded=False)
         if init is not None:
-            value = self._widened(init.value)
+            value = init.value.astype(self.buffer.dtype)
             return self._nest(Store(self.buffer, self._indices(), value, None), guarded=False)
-        value = self._widened(Load(self.target, store.indices))
+        value = Load(self.target, store.indices).astype(self.buffer.dtype)
         return self._nest(Store(self.buffer, self._indices(), value, None), guarded=True)
 
     def accumulating(self, loop: For) -> For:
         """*loop* with its store redirected to the tile."""
         old = self.tile.store
         value = in_full(self.tile) if self.is_whole else old.value
-        new = Store(self.buffer, self._indices(), self._widened(value), old.reduce)
+        new = Store(self.buffer, self._indices(), value.astype(self.buffer.dtype), old.reduce)
         rewritten = _Replaced(old, new, self.tile.guards if self.is_whole else ()).stmt(loop)
         assert isinstance(rewritten, For)
         return rewritten
@@ -207,18 +208,12 @@ class _Accumulator:
     def final(self) -> Stmt:
         """Write the tile back; lanes that share an element are combined."""
         old = self.tile.store
-        value: Expr = Load(self.buffer, self._indices())
-        if self.buffer.dtype is not self.target.dtype:
-            value = Cast(self.target.dtype, value)
+        value = Load(self.buffer, self._indices()).astype(self.target.dtype)
         reduce = old.reduce if self.tile.lanes else None
         return self._nest(Store(self.target, old.indices, value, reduce), guarded=True)
 
     def _indices(self) -> tuple[Expr, ...]:
         return tuple(loop.var for loop in self.tile.axes) or (as_expr(0),)
-
-    def _widened(self, value: Expr) -> Expr:
-        wanted = self.buffer.dtype
-        return value if value.dtype is wanted else Cast(wanted, value)
 
     def _nest(self, body: Stmt, *, guarded: bool) -> Stmt:
         """*body* in copies of the tile's loops, with fresh variables."""

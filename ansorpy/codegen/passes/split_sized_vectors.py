@@ -17,8 +17,6 @@ Code generators without masks get serial loops where lanes differ in a condition
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, least, most
@@ -40,7 +38,7 @@ def split_sized_vectors(program: Program, target: Target, *, masked: bool) -> Pr
     """
     if not program.dims:
         return program
-    return replace(program, body=_Split(target, masked).stmt(program.body))
+    return program.with_body(_Split(target, masked).stmt(program.body))
 
 
 def split_vector(loop: For, target: Target) -> Stmt:

@@ -58,7 +58,7 @@ def stored_once(program: Program) -> Program:
     }
     if not shifted:
         return program
-    return replace(program, body=_guarded(program.body, shifted))
+    return program.with_body(_guarded(program.body, shifted))
 
 
 def _written_only(facts: Facts) -> Iterator[Use]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.limits import Limits
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.nest_view import LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.registry import Registry

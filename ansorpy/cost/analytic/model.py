@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.hardware import hardware_of
-from ansorpy.cost.nest_view import Floats, LeafView, view_nest
+from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import StaticModel
 from ansorpy.ir.task import Task

@@ -12,11 +12,12 @@ from itertools import groupby
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.features.buffers import BUFFERS
 from ansorpy.cost.features.group import FeatureGroup
 from ansorpy.cost.features.intensity import INTENSITY
 from ansorpy.cost.features.statement import ALLOCATION, ANNOTATIONS, GPU, OPERATIONS, OUTER
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.nest_view import LeafView
 
 __all__ = [
     "FEATURES", "FEATURE_NAMES", "FEATURE_REVISION", "FEATURE_VERSION", "FeatureGroup", "extract",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.cost.features.group import FeatureGroup
-from ansorpy.cost.nest_view import BufferView, Floats, LeafView, Masks, Touches
+from ansorpy.cost.nest_view import BufferView, LeafView, Touches
 
 __all__ = ["BUFFERS", "MAX_BUFFERS"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.arrays import Floats
+from ansorpy.cost.nest_view import LeafView
 
 __all__ = ["FeatureGroup"]
 

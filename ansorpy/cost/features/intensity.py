@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.features.group import FeatureGroup
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.nest_view import LeafView
 
 __all__ = ["INTENSITY", "SAMPLES"]
 

@@ -7,9 +7,10 @@ from dataclasses import fields
 
 import numpy as np
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.cost.counts import ClassCounts
 from ansorpy.cost.features.group import FeatureGroup
-from ansorpy.cost.nest_view import Floats, LeafView, Masks
+from ansorpy.cost.nest_view import LeafView
 from ansorpy.ir.loops import LAUNCH_INDICES, ForKind
 
 __all__ = ["ALLOCATION", "ANNOTATIONS", "GPU", "OPERATIONS", "OUTER"]

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.hardware import CAUSES, hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.learner import SAMPLE_VERSION, statement_features
-from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.neural.blocks import dense
 from ansorpy.cost.neural.losses import Loss
 from ansorpy.cost.neural.network import NetworkModel

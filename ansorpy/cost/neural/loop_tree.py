@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.features import FEATURE_NAMES, extract
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.nest_view import LeafView
 from ansorpy.ir.loops import ForKind
 
 __all__ = ["LOOP", "STATEMENT", "WIDTH", "Node", "tree_of", "tree_rows", "unscheduled_s"]

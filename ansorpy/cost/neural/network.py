@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.dataset import Dataset, TaskSamples
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.cost.neural.losses import LOSSES, Loss
 from ansorpy.cost.neural.teacher import Teacher, Weight, put_weights, weights_of

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.features.buffers import MAX_BUFFERS
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.blocks import attention, dense, residual
 from ansorpy.cost.neural.statements import StatementNetwork
 from ansorpy.cost.neural.training import Batch, Fitting

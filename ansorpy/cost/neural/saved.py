@@ -68,7 +68,7 @@ def write_network(model: NetworkModel, path: Path) -> None:
 
 
 def read_network(path: Path) -> NetworkModel:
-    """The network in the file *path*, which goes on learning.
+    """The network in the file *path*; it can learn more.
 
     Raises:
         ForeignFile: It is none, damaged, or sees programs otherwise than this version.

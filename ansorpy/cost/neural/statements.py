@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.learner import SAMPLE_VERSION, samples_of, statement_features
-from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task

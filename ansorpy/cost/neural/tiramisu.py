@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.features import FEATURE_VERSION
-from ansorpy.cost.nest_view import Floats, view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.neural.loop_tree import (
     LOOP,
     STATEMENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.neural.blocks import attention, dense, residual
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.neural.tokens import KINDS, NUMBERS, tokens

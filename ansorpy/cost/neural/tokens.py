@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.decisions import Factors, OneOf

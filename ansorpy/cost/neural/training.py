@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.neural.blocks import dense
 from ansorpy.cost.neural.losses import Loss
 from ansorpy.cost.neural.network import NetworkModel

@@ -10,8 +10,8 @@ from ansorpy.graph.memory import padded
 from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Role
 from ansorpy.measure.build.built import ParamSpec
-from ansorpy.runtime.control import Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.control import MemoryRegion
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 
 __all__ = ["ArenaValue", "arena_values"]
 
@@ -47,10 +47,10 @@ def arena_values(plan: ExecutionPlan) -> list[ArenaValue]:
     return found
 
 
-def _accesses(step: Step, slots: Sequence[int]) -> Iterator[tuple[Role, int, int]]:
+def _accesses(step: PlanStep, slots: Sequence[int]) -> Iterator[tuple[Role, int, int]]:
     """The bytes of the arena that a call reads and writes."""
     for argument, spec in zip(step.args, step.params, strict=True):
-        if argument.region is Memory.ARENA:
+        if argument.region is MemoryRegion.ARENA:
             start = most(argument.offset) + (slots[argument.number] if slots else 0)
             yield spec.role, start, start + _bytes(spec)
 

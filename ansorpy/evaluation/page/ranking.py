@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.page.recorded_run import RecordedRun
-from ansorpy.measure.records.rows import Event
+from ansorpy.measure.records.rows import EventRow
 
 __all__ = ["Predicted", "RankedRound", "ranked_rounds"]
 
@@ -63,7 +63,7 @@ def ranked_rounds(run: RecordedRun) -> list[RankedRound]:
     return found
 
 
-def _scored(events: tuple[Event, ...]) -> Iterator[tuple[str, list[tuple[int, float]]]]:
+def _scored(events: tuple[EventRow, ...]) -> Iterator[tuple[str, list[tuple[int, float]]]]:
     for event in events:
         if event.kind == "refit" and "scores" in event.body:
             try:

@@ -9,7 +9,7 @@ from math import inf
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.rows import Event, Record, Session
+from ansorpy.measure.records.rows import EventRow, Record, Session
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.recorded_request import RunRequest, read_request
 
@@ -41,7 +41,7 @@ class RecordedRun:
 
     session: Session
     request: RunRequest
-    events: tuple[Event, ...]
+    events: tuple[EventRow, ...]
     tasks: tuple[Task, ...]
     measurements: tuple[Measurement, ...]
 
@@ -101,13 +101,13 @@ def recorded_run(
     )
 
 
-def _is_of(events: Sequence[Event], tasks: Collection[str]) -> bool:
+def _is_of(events: Sequence[EventRow], tasks: Collection[str]) -> bool:
     """Whether a run with these *events* measured programs of one of *tasks*; True without any."""
     return not tasks or any(event.body.get("task") in tasks for event in events)
 
 
 def _read(
-    database: Database, sessions: dict[int, Session], session: Session, events: list[Event]
+    database: Database, sessions: dict[int, Session], session: Session, events: list[EventRow]
 ) -> RecordedRun:
     request = read_request(events[0], database)
     tasks = tuple(entry.task(database) for entry in request.tasks)

@@ -89,7 +89,7 @@ def _read(kind: type[R], source: Path | Mapping[str, object], what: str, command
             return kind.model_validate_json(source.read_bytes())
         return kind.model_validate(source)
     except OSError as error:
-        raise ForeignFile(f"cannot read {source}: {error.strerror}", hint=hint) from None
+        raise ForeignFile.unreadable(source, error, hint=hint) from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the text"

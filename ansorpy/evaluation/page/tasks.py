@@ -19,11 +19,11 @@ from ansorpy.measure.records.rows import Record
 from ansorpy.measure.result import TrialKind
 from ansorpy.tasks.trial_plan import expected_shares
 
-__all__ = ["Failure", "Program", "TaskFacts", "task_facts"]
+__all__ = ["FailureFacts", "ProgramFacts", "TaskFacts", "task_facts"]
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramFacts:
     """The fastest correct program of a task: its algorithm, its steps and its loops as text.
 
     ``max_error`` is its largest difference from the reference, relative to the largest value; None
@@ -37,7 +37,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailureFacts:
     """How many trials ended in one way, and the first full reason."""
 
     kind: str
@@ -70,9 +70,9 @@ class TaskFacts:
     got: int
     earlier: int
     slow: int
-    failures: tuple[Failure, ...]
+    failures: tuple[FailureFacts, ...]
     curve: tuple[Point, ...]
-    program: Program | None
+    program: ProgramFacts | None
 
 
 def task_facts(
@@ -144,7 +144,7 @@ def _seconds(record: Record) -> float:
     return record.median_s if record.ok and record.median_s is not None else inf
 
 
-def _failures(trials: Sequence[Measurement]) -> tuple[Failure, ...]:
+def _failures(trials: Sequence[Measurement]) -> tuple[FailureFacts, ...]:
     """The failures of *trials* by kind, the most frequent first; SLOW is not a failure."""
     reasons: dict[TrialKind, str] = {}
     kinds: Counter[TrialKind] = Counter()
@@ -152,17 +152,19 @@ def _failures(trials: Sequence[Measurement]) -> tuple[Failure, ...]:
         if record.kind not in (TrialKind.OK, TrialKind.SLOW):
             kinds[record.kind] += 1
             reasons[record.kind] = reasons.get(record.kind) or record.reason
-    return tuple(Failure(kind.value, n, reasons[kind]) for kind, n in kinds.most_common())
+    return tuple(FailureFacts(kind.value, n, reasons[kind]) for kind, n in kinds.most_common())
 
 
-def _program(record: Record, algorithms: dict[str, str], database: Database) -> Program | None:
+def _program(record: Record, algorithms: dict[str, str], database: Database) -> ProgramFacts | None:
     """The program of *record*; None if its schedule cannot be read back."""
     state = database.state(record)
     if state is None:
         return None
     algorithm = algorithms.get(record.definition, "")
     error = record.result.max_error
-    return Program(algorithm, str(state.history), state.text(), error if isfinite(error) else None)
+    return ProgramFacts(
+        algorithm, str(state.history), state.text(), error if isfinite(error) else None
+    )
 
 
 def _labels(names: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from ansorpy.graph.ops import Cast, Elementwise, Fn, Reshape, Slice, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.size_bounds import Bound, bound_text
 
-__all__ = ["Bounds", "may_have_bounds"]
+__all__ = ["GivenBounds", "may_have_bounds"]
 
 _MOST_SIZES = 32
 """Numbers in a tensor that may be sizes: more than any shape has."""
@@ -28,7 +28,7 @@ def may_have_bounds(kind: TensorType) -> bool:
     return is_whole and len(kind.shape) <= 1 and isinstance(count, int) and count <= _MOST_SIZES
 
 
-class Bounds:
+class GivenBounds:
     """The bounds that a user gave, by the names of tensors, and those that have been used.
 
     Raises:

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
-from ansorpy.frontend.onnx.bounded import Bounds, may_have_bounds
+from ansorpy.frontend.onnx.bounded import GivenBounds, may_have_bounds
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
@@ -160,7 +160,7 @@ class NodeContext(Emits):
     known: MutableMapping[str, Elements] = field(default_factory=dict)
     stated: Mapping[str, TensorType] = field(default_factory=dict)
     wide: bool = False
-    bounds: Bounds | None = None
+    bounds: GivenBounds | None = None
 
     def attr(self, name: str, default: T) -> T:
         """The attribute *name*, decoded, or *default*; byte strings become text.

@@ -17,7 +17,7 @@ from onnx import (
 )
 
 from ansorpy.errors import UnsupportedRow
-from ansorpy.frontend.onnx.bounded import Bounds
+from ansorpy.frontend.onnx.bounded import GivenBounds
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
@@ -108,7 +108,7 @@ class Importer:
         self.used: frozenset[str] = frozenset()
         self._stated = stated_types(model)
         self._free = inputs.free
-        self._bounds = Bounds(bounds, model.graph)
+        self._bounds = GivenBounds(bounds, model.graph)
         self._network = self.builder
         self._counting: dict[Hashable, Sequence[Value | None]] = {}
         self._add_inputs(inputs.shapes)

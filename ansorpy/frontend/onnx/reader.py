@@ -70,8 +70,7 @@ def _read_file(path: Path) -> ModelProto:
     try:
         return onnx.load_model(str(path), load_external_data=False)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise ForeignFile(f"cannot read {path}: {reason}", hint="check the path") from None
+        raise ForeignFile.unreadable(path, error, hint="check the path") from None
     except (DecodeError, ValueError, RuntimeError) as error:
         raise _not_onnx(str(path), _reason(error)) from None
 

@@ -19,11 +19,11 @@ from ansorpy.frontend.torch.sizes import Untranslatable
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.translate import is_operator, refusal, translate
 
-__all__ = ["Network", "network_of"]
+__all__ = ["ExportedNetwork", "network_of"]
 
 
 @dataclass(frozen=True)
-class Network:
+class ExportedNetwork:
     """A module as a model, with the values of the inputs that are parameters and buffers.
 
     Args:
@@ -39,7 +39,7 @@ def network_of(
     module: torch.nn.Module | ExportedProgram,
     example_inputs: Sequence[Any] | None = None,
     dynamic_shapes: Any = None,
-) -> Network:
+) -> ExportedNetwork:
     """The network that *module* computes for inputs like *example_inputs*.
 
     Args:
@@ -82,7 +82,7 @@ def network_of(
         for name, (low, high) in translated.dims.items()
         if high is not None
     }
-    return Network(translated.model, _constants(program), dims)
+    return ExportedNetwork(translated.model, _constants(program), dims)
 
 
 def _unsupported(name: str, rows: Sequence[UnsupportedRow]) -> UnsupportedModel:

@@ -9,7 +9,17 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, Load, Reduce, Select, walk
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Const,
+    Expr,
+    Reduce,
+    Select,
+    has_load,
+    walk,
+)
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.sizes import fixed
@@ -32,7 +42,7 @@ def skip_condition(reduction: Reduce) -> Expr | None:
     if not isinstance(source, Select) or not isinstance(source.other, Const):
         return None
     skips = source.other.value == reduction.kind.identity(reduction.dtype)
-    return source.cond if skips and not _loads(source.cond) else None
+    return source.cond if skips and not has_load(source.cond) else None
 
 
 @lru_cache(maxsize=1024)
@@ -40,7 +50,7 @@ def choices(body: Expr) -> tuple[Expr, ...]:
     """The conditions of the selects in *body* that load nothing; not that under which it adds."""
     skipped = skip_condition(body) if isinstance(body, Reduce) else None
     found = dict.fromkeys(e.cond for e in walk(body) if isinstance(e, Select))
-    return tuple(cond for cond in found if cond is not skipped and not _loads(cond))
+    return tuple(cond for cond in found if cond is not skipped and not has_load(cond))
 
 
 def least_added(reduction: Reduce) -> float:
@@ -99,10 +109,6 @@ def _independent(conditions: Sequence[Expr]) -> list[tuple[tuple[Axis, ...], lis
         parts = [c for group in joined for c in group[1]]
         groups = [*apart, (tuple(every), [*parts, condition])]
     return groups
-
-
-def _loads(e: Expr) -> bool:
-    return any(isinstance(part, Load) for part in walk(e))
 
 
 class _NoLoads(Evaluator):

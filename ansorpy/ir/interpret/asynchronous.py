@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Memory
@@ -18,8 +18,6 @@ from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import Tensor
 
 __all__ = ["fence", "finish", "start"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def start(

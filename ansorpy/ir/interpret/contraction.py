@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array, Ints
 from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
 from ansorpy.ir.sizes import fixed, fixed_all
@@ -19,8 +18,6 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["contract", "contract_at"]
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 # Largest number of elements that the windows of one operand may be copied to for einsum.
 COPY_LIMIT = 1 << 27

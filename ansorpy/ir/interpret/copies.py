@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Stmt, walk_stmts
 
 __all__ = ["Arrived", "Copies", "boxes_in"]
 
-Ints = npt.NDArray[np.int64]
 NOT_COMMITTED = -1
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.dtypes import DType
@@ -22,7 +23,6 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["Arrays", "TensorReader", "checked_inputs", "of_routine", "reduced", "run_dag"]
 
-Array = npt.NDArray[Any]
 Arrays = Mapping[PlaceholderOp, npt.ArrayLike] | Mapping[str, npt.ArrayLike]
 
 # Points evaluated at a time: limits memory, but large enough to make numpy's overhead small.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array, Ints, Masks
 from ansorpy.errors import LoweringError
 from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.fragments import Fragment, fragment_lanes, in_lane
@@ -25,10 +24,6 @@ from ansorpy.ir.text.printer import text
 
 __all__ = ["LaneFrame", "Memory", "Storage"]
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
 
 @dataclass
 class Storage:
@@ -38,9 +33,9 @@ class Storage:
     """
 
     data: Array
-    defined: Bools
+    defined: Masks
     log: AccessLog | None = None
-    fenced: Bools | None = None
+    fenced: Masks | None = None
 
     @staticmethod
     def undefined(buffer: Buffer, instances: int) -> Storage:
@@ -303,6 +298,6 @@ def _line(s: Stmt) -> str:
     return text(s).split("\n", 1)[0]
 
 
-def _equal(a: Array, b: Array) -> Bools:
+def _equal(a: Array, b: Array) -> Masks:
     """True where the bits agree, or both are NaN."""
     return np.asarray((a == b) | ((a != a) & (b != b)))

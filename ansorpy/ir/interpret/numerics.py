@@ -10,8 +10,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, CompareOp, Function, ReduceKind
@@ -20,8 +20,6 @@ __all__ = ["BINARY", "COMBINE", "COMPARE", "FUNCTIONS", "Value", "convert", "quo
 
 Value = Any
 """A numpy array, a numpy scalar, a Python int (for an int64) or a Python bool (for a bool)."""
-
-Array = npt.NDArray[Any]
 
 
 def quotient(a: Value, b: Value) -> Value:

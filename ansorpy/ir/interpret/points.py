@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Reduce, Var
@@ -23,8 +24,6 @@ from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["evaluate_points"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def evaluate_points(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.ir.loops import Buffer, Stmt
 
 __all__ = ["NOT_COMMITTED", "Products", "UnderWay"]
 
-Ints = npt.NDArray[np.int64]
 NOT_COMMITTED = -1
 """The group number of instructions not committed to a group yet."""
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.fragments import fragment_lanes
@@ -59,7 +59,6 @@ from ansorpy.ir.sizes import fixed, refuse_dims
 
 __all__ = ["Machine", "run_program"]
 
-Array = npt.NDArray[Any]
 
 # Maximum iterations of a serial nest that run as one batch: enough to hide numpy's overhead.
 BATCH = 1 << 18

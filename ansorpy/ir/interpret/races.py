@@ -8,8 +8,8 @@ the same block, else one of the grid.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints, Masks
 from ansorpy.errors import LoweringError
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.loops import Buffer
@@ -17,8 +17,6 @@ from ansorpy.ir.loops import Buffer
 __all__ = ["AccessLog", "Clock", "Race"]
 
 NOBODY, SEVERAL = -1, -2
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Race(LoweringError):
@@ -45,7 +43,7 @@ class Clock:
         self.grid = self.now
         self.blocks[:] = self.now
 
-    def is_recent(self, time: Ints, other_block: Ints, block: Ints) -> Bools:
+    def is_recent(self, time: Ints, other_block: Ints, block: Ints) -> Masks:
         """True where no barrier separates an access at *time* by *other_block* from *block* now."""
         barrier = np.where(other_block == block, self.blocks[block], self.grid)
         return np.asarray(time >= barrier)
@@ -90,7 +88,7 @@ class AccessLog:
         return None
 
     def write(
-        self, at: Ints, thread: Ints, statement: int, unchanged: Bools, agreed: Bools
+        self, at: Ints, thread: Ints, statement: int, unchanged: Masks, agreed: Masks
     ) -> tuple[int, int] | None:
         """Record a completed write; return (element, statement) of a conflicting access, or None.
 
@@ -116,6 +114,6 @@ class AccessLog:
         return None
 
     @staticmethod
-    def _first(at: Ints, conflict: Bools, by: Ints) -> tuple[int, int]:
+    def _first(at: Ints, conflict: Masks, by: Ints) -> tuple[int, int]:
         element = int(at[conflict][0])
         return element, int(by[element])

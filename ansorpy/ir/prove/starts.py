@@ -6,8 +6,6 @@ has to distinguish.  A claim that holds for tiles that start anywhere holds for 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.ir.analysis.interval import Ranges, extents_of
 from ansorpy.ir.expr import Var, walk
 from ansorpy.ir.extents import least
@@ -26,7 +24,7 @@ def starting_anywhere(program: Program) -> Program:
 
     A let stays if something else depends on the same loops.
     """
-    return replace(program, body=_outside(program.body))
+    return program.with_body(_outside(program.body))
 
 
 def _outside(s: Stmt) -> Stmt:

@@ -22,12 +22,11 @@ from ansorpy.ir.expr import (
     Expr,
     ExprLike,
     Function,
-    Load,
     Select,
     Var,
     as_expr,
     const,
-    walk,
+    has_load,
 )
 
 __all__ = ["ROWS", "Row", "apply_rows"]
@@ -63,23 +62,15 @@ TRUE, FALSE = const(True, DType.BOOL), const(False, DType.BOOL)
 
 
 def _min(a: ExprLike, b: ExprLike) -> Expr:
-    return Binary(BinaryOp.MIN, _expr(a), _expr(b))
+    return Binary(BinaryOp.MIN, as_expr(a), as_expr(b))
 
 
 def _max(a: ExprLike, b: ExprLike) -> Expr:
-    return Binary(BinaryOp.MAX, _expr(a), _expr(b))
-
-
-def _expr(a: ExprLike) -> Expr:
-    return as_expr(a)
+    return Binary(BinaryOp.MAX, as_expr(a), as_expr(b))
 
 
 def _not(a: Expr) -> Expr:
     return Call(Function.NOT, (a,))
-
-
-def _reads(e: Expr) -> bool:
-    return any(isinstance(part, Load) for part in walk(e))
 
 
 ROWS: tuple[Row, ...] = (
@@ -130,7 +121,7 @@ ROWS: tuple[Row, ...] = (
     Row(Select(_not(p), u, v), lambda p, u, v: Select(p, v, u)),
     Row(Select(p, Select(p, u, v), w), lambda p, u, v, w: Select(p, u, w)),
     Row(Select(p, Select(q, u, w), w), lambda p, q, u, w: Select(p & q, u, w),
-        lambda q, **_: not _reads(q)),  # p may guard the reads of q against being out of bounds
+        lambda q, **_: not has_load(q)),  # p may guard the reads of q against being out of bounds
 )  # fmt: skip
 
 Found = dict[str, Expr | int]
@@ -141,12 +132,8 @@ def apply_rows(e: Expr) -> Expr | None:
     for row in _BY_ROOT.get(_root(e), ()):
         found: Found = {}
         if _match(row.left, e, found) and row.when(**found):
-            return _as(row.right(**found), e.dtype)
+            return as_expr(row.right(**found), e.dtype)
     return None
-
-
-def _as(value: ExprLike, dtype: DType) -> Expr:
-    return as_expr(value, dtype)
 
 
 def _root(e: Expr) -> tuple[object, ...]:

@@ -25,7 +25,7 @@ from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.messages import BuildFailed, BuildRequest
 from ansorpy.measure.workers.pool import ask_all
 from ansorpy.measure.workers.protocol import Message, encode
-from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.writable import demand_writable
@@ -198,17 +198,17 @@ def _key(message: Message) -> bytes:
     return hashlib.sha256(encode(message)).digest()
 
 
-def _interpreted(outcome: Outcome) -> Built | MeasureResult:
-    if isinstance(outcome, Failure) and outcome.kind == "timeout" and left_s() <= 0:
+def _interpreted(reply: Reply) -> Built | MeasureResult:
+    if isinstance(reply, Failure) and reply.kind == "timeout" and left_s() <= 0:
         return out_of_time()
-    if isinstance(outcome, Failure):
-        return MeasureResult(_FAILURES[outcome.kind], reason=f"while building: {outcome.reason}")
-    if outcome.kind == "error":
-        return MeasureResult(TrialKind.BUILD_ERROR, reason=str(outcome.fields.get("text")))
+    if isinstance(reply, Failure):
+        return MeasureResult(_FAILURES[reply.kind], reason=f"while building: {reply.reason}")
+    if reply.kind == "error":
+        return MeasureResult(TrialKind.BUILD_ERROR, reason=str(reply.fields.get("text")))
     try:
-        if outcome.kind == "failed":
-            failed = BuildFailed.model_validate(outcome.fields)
+        if reply.kind == "failed":
+            failed = BuildFailed.model_validate(reply.fields)
             return MeasureResult(failed.kind, reason=failed.reason)
-        return built_from_parts(outcome.fields, outcome.blobs)
+        return built_from_parts(reply.fields, reply.blobs)
     except (ForeignFile, ValidationError) as error:
         return MeasureResult(TrialKind.BUILD_ERROR, reason=f"the build worker answered {error}")

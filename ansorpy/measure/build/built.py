@@ -9,8 +9,8 @@ from math import prod
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ansorpy.codegen.extent_fields import ExtentField
 from ansorpy.codegen.object_code import ObjectCode
-from ansorpy.codegen.wire import ExtentField
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import dim_extent, dims_of

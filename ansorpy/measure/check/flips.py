@@ -7,18 +7,15 @@ differ by a whole step, in few elements.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Call, Cast, Expr, Function, walk
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["may_flip", "without_flips"]
 
-Array = npt.NDArray[Any]
 
 _SHARE = 2.0**-8
 """Fraction of the elements that may be off.  An error of a millionth of 256 steps moves one sum in

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.protocol import Device
 from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.errors import DeviceLost
@@ -22,7 +22,6 @@ from ansorpy.measure.check.guard import gaps
 
 __all__ = ["GuardedDeviceArray", "intact"]
 
-Array = npt.NDArray[Any]
 
 _GUARD_BYTES = 4096
 """Size of the guard on each side; a multiple of every alignment."""

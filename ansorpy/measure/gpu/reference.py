@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.checks import NearBounds
 from ansorpy.codegen.cuda.device.protocol import Device
 from ansorpy.measure.check.compare import Limits, limits
 from ansorpy.measure.gpu.guard import GuardedDeviceArray
 
 __all__ = ["DeviceReference"]
-
-Array = npt.NDArray[Any]
 
 
 class DeviceReference:

@@ -10,6 +10,7 @@ from itertools import cycle, islice
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
@@ -22,7 +23,6 @@ from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.measure.gpu.guard import GuardedDeviceArray, intact
 from ansorpy.measure.gpu.reference import DeviceReference
 from ansorpy.measure.run.buffers import turns
-from ansorpy.measure.run.device import Array
 from ansorpy.measure.run.inputs import drawn_inputs
 
 __all__ = ["GpuTask"]

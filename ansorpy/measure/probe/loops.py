@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ansorpy.codegen.llvm.emit.functions import TEAM
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.codegen.llvm.objects.jit import Library, load
+from ansorpy.codegen.llvm.objects.jit import LoadedObjects, load
 from ansorpy.codegen.singletons import singleton
 from ansorpy.target import Target
 
@@ -90,7 +90,7 @@ def relay_address() -> int:
 
 
 @singleton
-def _library() -> Library:
+def _library() -> LoadedObjects:
     lanes = full_lanes()
     text = "\n".join((
         _multiply_add("multiply_add", lanes, sums()),
@@ -102,7 +102,7 @@ def _library() -> Library:
 
 
 @singleton
-def _threads() -> Library:
+def _threads() -> LoadedObjects:
     multiply_add = _multiply_add("multiply_add", full_lanes(), sums())
     text = "\n".join((_FORK_JOIN, multiply_add, _busy(full_lanes()), _RELAY))
     return load([compile_ir(text, Target.host())], symbols=["fork_join", "busy", "relay"])

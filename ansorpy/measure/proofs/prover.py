@@ -15,7 +15,7 @@ from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.rows import trial_digest
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
@@ -87,7 +87,7 @@ class Prover:
         identity = self._database.definitions.identify(state.definition), trial_digest(state)
         self._database.proofs.put(*identity, proof)
 
-    def _request(self, message: Message) -> Outcome:
+    def _request(self, message: Message) -> Reply:
         try:
             with lock_cores(sorted(os.sched_getaffinity(0)), self._lock_folder, shared=True):
                 return self._worker.request(message, self._limit_s, starved_s=_STARVED_S)
@@ -95,13 +95,13 @@ class Prover:
             return Failure("timeout", "the run's time was up")
 
 
-def _interpreted(outcome: Outcome) -> Proof:
-    if isinstance(outcome, Failure):
-        cause = "time" if outcome.kind == "timeout" else outcome.kind
-        return Proof((), f"{cause}: {outcome.reason}")
-    if outcome.kind != "proof":
-        return Proof((), f"error: {outcome.fields.get('text')}")
+def _interpreted(reply: Reply) -> Proof:
+    if isinstance(reply, Failure):
+        cause = "time" if reply.kind == "timeout" else reply.kind
+        return Proof((), f"{cause}: {reply.reason}")
+    if reply.kind != "proof":
+        return Proof((), f"error: {reply.fields.get('text')}")
     try:
-        return proof_from_fields(outcome.fields)
+        return proof_from_fields(reply.fields)
     except ForeignFile as error:
         return Proof((), f"error: the proving worker answered: {error.message}")

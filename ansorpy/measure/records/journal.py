@@ -16,7 +16,7 @@ from typing import Protocol
 
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.rows import Event
+from ansorpy.measure.records.rows import EventRow
 
 __all__ = ["TIMES", "Diverged", "Journal", "RecordingJournal", "ReplayEnded", "ReplayJournal"]
 
@@ -98,12 +98,12 @@ class ReplayJournal:
         KeyboardInterrupt: The user stopped the recorded run here.
     """
 
-    events: Sequence[Event]
+    events: Sequence[EventRow]
     at: int = 0
     """Number of events followed so far."""
 
     @property
-    def next(self) -> Event:
+    def next(self) -> EventRow:
         """The event to follow next."""
         if self.at == len(self.events):
             raise ReplayEnded
@@ -114,7 +114,7 @@ class ReplayJournal:
         """Whether the user stopped the recorded run after the next event."""
         return [event.kind for event in self.events[self.at + 1 : self.at + 2]] == ["stopped"]
 
-    def expect(self, kind: str, body: Body | None = None) -> Event:
+    def expect(self, kind: str, body: Body | None = None) -> EventRow:
         """Return the next event, which must be of this *kind* (and have this *body*)."""
         event = self.next
         if event.kind == "stopped" and kind != "stopped":

@@ -20,7 +20,7 @@ from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 
 __all__ = [
-    "NOW", "Event", "FailureCount", "Position", "Record", "Scheduled", "Session", "TaskRow",
+    "NOW", "EventRow", "FailureCount", "Position", "Record", "Scheduled", "Session", "TaskRow",
     "Trial", "Unmade", "program_name", "read_row", "trial_digest",
 ]  # fmt: skip
 
@@ -87,7 +87,7 @@ class Session(_Row):
     reason: str
 
 
-class Event(_Row):
+class EventRow(_Row):
     """One action or decision of the driver, for replay."""
 
     id: int

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Floats
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.results import BELIEVED
 from ansorpy.measure.records.rows import NOW, Position
@@ -18,7 +18,6 @@ from ansorpy.measure.result import TrialKind
 
 __all__ = ["SampleStore", "Sampled", "Samples"]
 
-Floats = npt.NDArray[np.float64]
 
 _STORED = np.dtype("<f4")
 _NO_LIMIT = 1 << 31

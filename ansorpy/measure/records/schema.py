@@ -231,9 +231,7 @@ def _refuse_other_files(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ForeignFile(
-            f"cannot read {path}: {error.strerror}", hint="name another file with --db"
-        ) from None
+        raise ForeignFile.unreadable(path, error, hint="name another file with --db") from None
     if start and start != _MAGIC:
         raise ForeignFile(f"{path} is not a tuning database", hint="name another file with --db")
 

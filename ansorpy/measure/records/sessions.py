@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ansorpy.measure.records.rows import Event, Session, read_row
+from ansorpy.measure.records.rows import EventRow, Session, read_row
 from ansorpy.measure.records.schema import is_read_only, plain_errors
 from ansorpy.measure.workers.processes import described_process, is_running, process_identity
 from ansorpy.profiler import Activity, profiled
@@ -88,10 +88,10 @@ class SessionStore:
             self.current, kind, json.dumps(body),
         )  # fmt: skip
 
-    def events(self, session: int) -> list[Event]:
+    def events(self, session: int) -> list[EventRow]:
         """The events of one run, in order."""
         rows = self._do("SELECT * FROM events WHERE session = ? ORDER BY id", session)
-        return [read_row(Event, row, self._path) for row in rows]
+        return [read_row(EventRow, row, self._path) for row in rows]
 
     def note_ending(self, reason: str) -> None:
         """Record why the search stopped; the session keeps the last reason.

@@ -28,10 +28,10 @@ from ansorpy.measure.workers.messages import (
     RetimeRequest,
 )
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.profiler import Activity, charge, profiled
 
-__all__ = ["Reference", "RunClient", "measured_result"]
+__all__ = ["ReferenceOutputs", "RunClient", "measured_result"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _ROUNDS_SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceOutputs:
     """A task's outputs, which every candidate must reproduce, and their magnitudes if known."""
 
     outputs: tuple[bytes, ...]
@@ -88,7 +88,7 @@ class RunClient:
         self._spare = Worker(module, cores=cores, environment=environment) if spare else None
         self.patience = patience
         self._open: tuple[Worker, int, str] | None = None
-        self._references: dict[str, Reference] = {}
+        self._references: dict[str, ReferenceOutputs] = {}
         self._verified: dict[str, Magnitudes] = {}
 
     @property
@@ -117,7 +117,7 @@ class RunClient:
         identity = _identity(task)
         points = 0 if identity in self._verified else self.check_points
         header, blobs = built.parts()
-        failure = self._open_task(task, Reference(()), points)
+        failure = self._open_task(task, ReferenceOutputs(()), points)
         answer = failure or self.worker.request(
             Message("reference", header, blobs), self.reference_timeout_s
         )
@@ -134,11 +134,11 @@ class RunClient:
             self._verified[identity] = made.magnitudes
         self.take_reference(task, replace(made, magnitudes=self._verified[identity]))
 
-    def reference(self, task: Task) -> Reference:
+    def reference(self, task: Task) -> ReferenceOutputs:
         """The reference of *task*, which must be known."""
         return self._references[_identity(task)]
 
-    def take_reference(self, task: Task, reference: Reference) -> None:
+    def take_reference(self, task: Task, reference: ReferenceOutputs) -> None:
         """Use *reference*, which was made and checked elsewhere, for *task*."""
         identity = _identity(task)
         self._references[identity] = reference
@@ -200,7 +200,7 @@ class RunClient:
         self._distrust(results, answer)
         return results
 
-    def _distrust(self, results: Sequence[MeasureResult], answer: Outcome) -> None:
+    def _distrust(self, results: Sequence[MeasureResult], answer: Reply) -> None:
         """End the worker if a candidate may have written outside its buffers.
 
         The next candidate then gets clean memory.  A worker whose memory candidates cannot reach,
@@ -259,7 +259,7 @@ class RunClient:
             hint="check that memory suffices for its operands and two copies of its results",
         )
 
-    def _open_task(self, task: Task, reference: Reference, points: int) -> Failure | None:
+    def _open_task(self, task: Task, reference: ReferenceOutputs, points: int) -> Failure | None:
         request = OpenRequest(
             seed=self.seed,
             threads=task.threads,
@@ -298,13 +298,13 @@ def _identity(task: Task) -> str:
     return f"{task.static.key} {definition_json(task.dag)}"
 
 
-def _reason(answer: Outcome) -> str:
+def _reason(answer: Reply) -> str:
     if isinstance(answer, Failure):
         return answer.reason
     return str(answer.fields.get("reason") or answer.fields.get("text") or answer.kind)
 
 
-def _is_cut(answer: Outcome) -> bool:
+def _is_cut(answer: Reply) -> bool:
     """Whether the deadline, rather than the request's own limit, ended the wait for *answer*."""
     return isinstance(answer, Failure) and answer.kind == "timeout" and left_s() <= 0
 
@@ -318,7 +318,7 @@ def _failed(failure: Failure) -> MeasureResult:
     return MeasureResult(_FAILURES[failure.kind], reason=reason)
 
 
-def _reference(answer: Message, task: Task) -> Reference | None:
+def _reference(answer: Message, task: Task) -> ReferenceOutputs | None:
     """Read the outputs of *task* from *answer*; None if it does not contain them."""
     sizes = [op.bytes for op in task.dag.outputs]
     if answer.kind != "reference" or sizes != [len(blob) for blob in answer.blobs]:
@@ -327,10 +327,12 @@ def _reference(answer: Message, task: Task) -> Reference | None:
         magnitudes = ReferenceMade.model_validate(answer.fields).magnitudes
     except ValidationError:
         return None
-    return Reference(answer.blobs, magnitudes) if len(magnitudes) in (0, len(sizes)) else None
+    return (
+        ReferenceOutputs(answer.blobs, magnitudes) if len(magnitudes) in (0, len(sizes)) else None
+    )
 
 
-def measured_result(answer: Outcome) -> tuple[MeasureResult, float]:
+def measured_result(answer: Reply) -> tuple[MeasureResult, float]:
     """Read an answer to ``measure``: the result, and the part of its seconds spent on checking."""
     if isinstance(answer, Failure):
         return _failed(answer), 0.0
@@ -350,7 +352,7 @@ def measured_result(answer: Outcome) -> tuple[MeasureResult, float]:
     return result, read.check_s
 
 
-def _retimed(answer: Outcome, builds: Sequence[Built]) -> list[MeasureResult]:
+def _retimed(answer: Reply, builds: Sequence[Built]) -> list[MeasureResult]:
     """Read an answer to ``retime``: one result for each of *builds*."""
     if isinstance(answer, Failure):
         return [_failed(answer)] * len(builds)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy.typing as npt
-
+from ansorpy.arrays import Array
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build.built import Built
 
-__all__ = ["Array", "Candidate", "OpenTask", "TaskOpener"]
-
-Array = npt.NDArray[Any]
+__all__ = ["Candidate", "OpenTask", "TaskOpener"]
 
 
 class Candidate(Protocol):

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.timing import bench_address
 from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost
 from ansorpy.ir.analysis.magnitude import magnitude_of
@@ -28,7 +29,7 @@ from ansorpy.measure.check.compare import stated_error as error_of
 from ansorpy.measure.check.flips import may_flip, without_flips
 from ansorpy.measure.probe.loops import busy_address
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.run.device import Array, Candidate, OpenTask, TaskOpener
+from ansorpy.measure.run.device import Candidate, OpenTask, TaskOpener
 from ansorpy.measure.run.host import HostTask
 from ansorpy.measure.run.timing import Timing, time_calls, time_interleaved
 from ansorpy.measure.run.undisturbed import Undisturbed

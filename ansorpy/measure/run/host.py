@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.run.buffers import CheckBuffers, TaskArrays
-from ansorpy.measure.run.device import Array
 from ansorpy.measure.run.kernel import LoadedKernel, Loader
 
 __all__ = ["HostTask"]

@@ -23,7 +23,7 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.check.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.run.client import Reference, RunClient
+from ansorpy.measure.run.client import ReferenceOutputs, RunClient
 from ansorpy.measure.run.interfaces import BuildService, Observer, Streaming
 from ansorpy.measure.run.observing import observed
 from ansorpy.measure.run.timing import TimingPolicy
@@ -291,7 +291,7 @@ class LocalRunner(BuildingRunner):
             results.append(result)
         return results
 
-    def reference(self, task: Task) -> Reference:
+    def reference(self, task: Task) -> ReferenceOutputs:
         """The reference of *task*, which is made and checked unless it is known.
 
         Raises:

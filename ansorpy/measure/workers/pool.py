@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 
 from ansorpy.deadline import left_s
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.supervisor import Outcome, Worker
+from ansorpy.measure.workers.supervisor import Reply, Worker
 
 __all__ = ["ask_all"]
 
 
 def ask_all(
     workers: Sequence[Worker], messages: Sequence[Message], timeout_s: float
-) -> Iterator[tuple[int, Outcome]]:
-    """Yield ``(index, outcome)`` of each message as it is answered, in no fixed order.
+) -> Iterator[tuple[int, Reply]]:
+    """Yield ``(index, reply)`` of each message as it is answered, in no fixed order.
 
     A worker that hangs or dies loses only its current message and is restarted for the next.
     Past the deadline no more messages are sent, and pending ones count as timed out.
@@ -45,7 +45,7 @@ def _give(
     waiting: deque[tuple[int, Message]],
     busy: dict[Worker, tuple[int, float]],
     timeout_s: float,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Iterator[tuple[int, Reply]]:
     """Send *worker* the next message it accepts; yields messages that could not be delivered."""
     while waiting:
         index, message = waiting.popleft()
@@ -60,9 +60,9 @@ def _give(
         yield index, failure
 
 
-def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tuple[int, Outcome]]:
+def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tuple[int, Reply]]:
     """Wait until a worker answers or the first deadline passes; frees workers that are done."""
-    found: list[tuple[int, Outcome]] = []
+    found: list[tuple[int, Reply]] = []
     if not busy:
         return found
     with selectors.DefaultSelector() as selector:
@@ -72,10 +72,10 @@ def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tu
         readable = selector.select(max(0.0, first - time.monotonic()))
         ready = {key.fileobj for key, _ in readable}
     for worker, (index, deadline) in list(busy.items()):
-        outcome = worker.receive(0.0) if worker in ready else None
-        if outcome is None and time.monotonic() >= deadline:
-            outcome = worker.fail_timeout(timeout_s)
-        if outcome is not None:
+        reply = worker.receive(0.0) if worker in ready else None
+        if reply is None and time.monotonic() >= deadline:
+            reply = worker.fail_timeout(timeout_s)
+        if reply is not None:
             del busy[worker]
-            found.append((index, outcome))
+            found.append((index, reply))
     return found

@@ -25,7 +25,7 @@ from ansorpy.measure.workers.processes import processor_s
 from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
 from ansorpy.measure.workers.started import Kind, Started, started
 
-__all__ = ["ABANDONED_S", "Failure", "Outcome", "Worker"]
+__all__ = ["ABANDONED_S", "Failure", "Reply", "Worker"]
 
 _READ_BYTES = 1 << 20
 ABANDONED_S = 30.0
@@ -41,7 +41,7 @@ class Failure:
     reason: str
 
 
-Outcome = Message | Failure
+Reply = Message | Failure
 
 
 class Worker:
@@ -128,7 +128,7 @@ class Worker:
 
     # Requests
 
-    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
+    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Reply:
         """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready.
 
         If other processes kept the worker off its cores, so that it ran for less than half of
@@ -145,7 +145,7 @@ class Worker:
             self.kill()
             raise
 
-    def _ask(self, message: Message, timeout_s: float, starved_s: float) -> Outcome:
+    def _ask(self, message: Message, timeout_s: float, starved_s: float) -> Reply:
         begin, worked = time.monotonic(), self._worked_s()
         deadline = begin + timeout_s
         failure = self.send(message, deadline)
@@ -191,7 +191,7 @@ class Worker:
                 )
         return Failure("timeout", "not asked any more")
 
-    def _await_hello(self) -> Outcome | None:
+    def _await_hello(self) -> Reply | None:
         """The first message of a started process; None when the deadline passes first."""
         deadline = time.monotonic() + min(self.start_timeout_s, left_s())
         while time.monotonic() < deadline:
@@ -221,7 +221,7 @@ class Worker:
         """The descriptor that becomes readable when there is something to receive."""
         return -1 if self._started is None else self._started.from_worker
 
-    def receive(self, timeout_s: float) -> Outcome | None:
+    def receive(self, timeout_s: float) -> Reply | None:
         """Return the next answer, a Failure if the worker died, or None after *timeout_s*."""
         assert self._started is not None
         decoder, answers = self._started.decoder, self._started.from_worker

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Product, open_columns
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.tables.size import Size, as_array
 
 __all__ = ["column_of", "loop_extents", "set_column"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def loop_extents(space: Space, table: Table, stage: str, iters: Sequence[str]) -> Ints:

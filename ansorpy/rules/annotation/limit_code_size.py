@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from ansorpy.codegen.vectors import lanes_of
-from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, walk
+from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, has_load
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.matching.relations import is_input
@@ -118,4 +118,4 @@ def _operations(body: Expr) -> int:
 
 def _is_decided(e: Expr) -> TypeGuard[Select]:
     """Whether *e* is a select whose condition reads no element."""
-    return isinstance(e, Select) and not any(isinstance(part, Load) for part in walk(e.cond))
+    return isinstance(e, Select) and not has_load(e.cond)

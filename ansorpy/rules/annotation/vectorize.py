@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
@@ -21,8 +21,6 @@ from ansorpy.schedule.tables.size import Size, above, as_array
 from ansorpy.target import Target
 
 __all__ = ["AnnotateVectorize"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

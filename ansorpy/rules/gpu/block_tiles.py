@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Floats, Ints
 from ansorpy.rules.matching.kernels import thread_factors
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.rules.tiling.roundness import round_weights
@@ -22,9 +23,6 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.tables.size import Column, Size, as_array
 
 __all__ = ["BlockLimits", "draw_block_tiles", "threads_of"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
-from ansorpy.rules.gpu.row_blocks import Kernel, RowBlock, is_single, row_kernel
+from ansorpy.rules.gpu.row_blocks import RowBlock, RowKernel, is_single, row_kernel
 from ansorpy.rules.matching.chain import ancestors, find_chain, reused_axes
 from ansorpy.rules.matching.packed import has_columns_of_its_own
 from ansorpy.rules.matching.relations import has_reduce_iters
@@ -29,7 +29,7 @@ class ChainPlan:
     """
 
     state: State
-    kernel: Kernel
+    kernel: RowKernel
     product: str
     sums: Mapping[str, str]
 

@@ -22,7 +22,7 @@ from ansorpy.schedule.decisions import OneOf, Product
 from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
 from ansorpy.schedule.state import State
 
-__all__ = ["Kernel", "RowBlock", "is_single", "row_kernel", "thread_sources", "threads_in_rows"]
+__all__ = ["RowKernel", "RowBlock", "is_single", "row_kernel", "thread_sources", "threads_in_rows"]
 
 BLOCK, ROWS, LANES = ForKind.BLOCK_X, ForKind.THREAD_Y, ForKind.THREAD_X
 
@@ -49,7 +49,7 @@ Source = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Kernel:
+class RowKernel:
     """The stages and axes of a kernel made of blocks of rows.
 
     Args:
@@ -90,7 +90,7 @@ class RowBlock:
     ``threadIdx.y`` share each sum.
     """
 
-    def __init__(self, state: State, kernel: Kernel):
+    def __init__(self, state: State, kernel: RowKernel):
         self.state = state
         self.kernel = kernel
         self.host = ""
@@ -234,7 +234,7 @@ class RowBlock:
 
 def row_kernel(
     state: State, last: str, members: Sequence[str], sums: Sequence[str], rows: Set[str]
-) -> Kernel | str:
+) -> RowKernel | str:
     """The kernel of *last* with *members*, or the reason why there is none.
 
     Args:
@@ -247,7 +247,7 @@ def row_kernel(
     axes = {axis.name: axis.extent for axis in state.stage(last).compute.axes}
     row = next((axis for axis in reversed(blocks) if axis in rows), None)
     longest = max(_row_length(state.stage(name), axes, blocks) for name in (*members, last))
-    kernel = Kernel(last, tuple(members), blocks, row, longest)
+    kernel = RowKernel(last, tuple(members), blocks, row, longest)
     if row is not None:
         placed = _at_blocks(state, kernel, [*members, *sums])
         lacking = [n for n in members if row_of(placed, n, kernel, blocks[-1]) is None]
@@ -256,7 +256,7 @@ def row_kernel(
     return kernel
 
 
-def is_single(state: State, kernel: Kernel) -> bool:
+def is_single(state: State, kernel: RowKernel) -> bool:
     """True when the last stage is not a sum and has one element per row."""
     last = state.stage(kernel.last)
     columns = [a for a in last.compute.axes if a.extent > 1 and a.name not in kernel.blocks]
@@ -269,7 +269,7 @@ def _row_length(stage: Stage, axes: Mapping[str, int], blocks: Sequence[str]) ->
     return max(op.size // rows, prod(axis.extent for axis in op.reduce_axes), 1)
 
 
-def _at_blocks(state: State, kernel: Kernel, inside: Sequence[str]) -> State:
+def _at_blocks(state: State, kernel: RowKernel, inside: Sequence[str]) -> State:
     last = kernel.last
     others = [axis for axis in space_loops_of(state.stage(last)) if axis not in kernel.blocks]
     state = state.reorder(last, [*kernel.blocks, *others])
@@ -278,7 +278,7 @@ def _at_blocks(state: State, kernel: Kernel, inside: Sequence[str]) -> State:
     return state
 
 
-def row_of(state: State, name: str, kernel: Kernel, host: str) -> str | None:
+def row_of(state: State, name: str, kernel: RowKernel, host: str) -> str | None:
     """The axis of member *name*, placed at loop *host*, that runs along the rows of a block."""
     columns = {column: 1 for decision in state.decisions for column in decision.columns}
     level = state.stage(kernel.last).index(host)

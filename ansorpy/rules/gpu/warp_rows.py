@@ -124,9 +124,9 @@ def group_rows(plan: WarpRows) -> list[WarpRows]:
 def _in_place_of(
     plan: WarpRows, name: str, choice: MmaChoice, among: Sequence[Intrinsic]
 ) -> MmaChoice | None:
-    """The best of *among* for product *name*, if it is not too wasteful beside *choice*.
+    """The best of *among* for product *name*; None if it wastes much more work than *choice*.
 
-    Factors are stored as the tensors are of which they may be views.
+    Factors are stored in the order of the tensors that they are views of.
     """
     op = plan.state.inlined_dag.ops[name]
     found = warp_choice(op, choice.rows.name, choice.columns.name, among)

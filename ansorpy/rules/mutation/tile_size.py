@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.rules.base import Mutation
 from ansorpy.rules.tiling.roundness import draw_round
 from ansorpy.schedule.decisions import Decision, Factors, nearest
 from ansorpy.schedule.space import Space, Table
 
 __all__ = ["MutateTileSize", "move_factor"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.rules.base import PlacementRule, Subject
 from ansorpy.schedule.decisions import factorizations
 from ansorpy.schedule.state import State
@@ -15,8 +15,6 @@ from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.steps.loops import SplitStep
 from ansorpy.schedule.steps.storage import RfactorStep
 from ansorpy.target import Target
-
-Ints = npt.NDArray[np.int64]
 
 __all__ = ["DrawRfactorFactors", "before_rfactors", "rfactor_splits", "with_factors"]
 

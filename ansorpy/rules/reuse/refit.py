@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Floats
 from ansorpy.rules.placement.rfactor_factors import rfactor_splits
 from ansorpy.rules.predicates import is_computed_where_read
 from ansorpy.rules.reuse.recover import Steps, places_after, replayed
@@ -19,7 +19,6 @@ from ansorpy.schedule.steps.loops import SplitStep
 
 __all__ = ["nearest_rows", "numbers_of", "refitted_sketch"]
 
-Floats = npt.NDArray[np.float64]
 
 _ROWS, _TRIES = 512, 5
 _INNER = 4.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.chain_rows import ChainPlan, chain_plan, with_chain_kernel
-from ansorpy.rules.gpu.row_blocks import Kernel, RowBlock, row_kernel
+from ansorpy.rules.gpu.row_blocks import RowBlock, RowKernel, row_kernel
 from ansorpy.rules.matching.packed import packed_parts, with_cheap_joiners_inlined
 from ansorpy.rules.matching.relations import has_reduce_iters
 from ansorpy.rules.matching.rowwise import is_evaluated_once
@@ -65,7 +65,7 @@ class _Combination:
     """The kernel that combines parts; a thread computes results of ``sums`` where it uses them."""
 
     state: State
-    kernel: Kernel
+    kernel: RowKernel
     sums: tuple[str, ...]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.gpu.row_blocks import Kernel, RowBlock, is_single, row_kernel
+from ansorpy.rules.gpu.row_blocks import RowBlock, RowKernel, is_single, row_kernel
 from ansorpy.rules.matching.relations import has_reduce_iters
 from ansorpy.rules.matching.rowwise import contiguous_reduction, passes_once, with_cheap_inlined
 from ansorpy.rules.predicates import reads_along, reduce_extent
@@ -68,7 +68,7 @@ class RowsAtBlock(SketchRule):
             made.place(name, own_rows=self._has_own_rows(*plan, name))
         yield made.state, -1
 
-    def _has_own_rows(self, state: State, kernel: Kernel, name: str) -> bool:
+    def _has_own_rows(self, state: State, kernel: RowKernel, name: str) -> bool:
         """Whether a thread computes several results of the sum *name* at once.
 
         The results of a product reuse an operand; contiguous results are read as vectors.
@@ -84,7 +84,7 @@ class RowsAtBlock(SketchRule):
         once = stage.op.size * steps <= self.few * max(inputs, default=0)
         return once and steps >= self.long
 
-    def _plan(self, state: State, last: Stage) -> tuple[State, Kernel] | str:
+    def _plan(self, state: State, last: Stage) -> tuple[State, RowKernel] | str:
         """The kernel that *state* can become, with cheap stages inlined, or why it cannot."""
         state, members = with_cheap_inlined(state, last)
         stages = [state.stage(name) for name in (*members, last.name)]
@@ -111,7 +111,7 @@ class RowsAtBlock(SketchRule):
         return f'the elements that "{strided[0].name}" sums are not contiguous'
 
 
-def _lie_across(state: State, kernel: Kernel, sums: Sequence[Stage]) -> bool:
+def _lie_across(state: State, kernel: RowKernel, sums: Sequence[Stage]) -> bool:
     """Whether neighbouring rows are contiguous in all tensors that the *sums* read."""
     last = state.stage(kernel.last)
     innermost = [axis.name for axis in last.compute.axes if axis.extent > 1][-1:]

@@ -19,7 +19,7 @@ __all__ = ["ReductionParts"]
 
 @dataclass(frozen=True)
 class ReductionParts:
-    """The numbers of parts of a reduction that fill the grid, each part with blocks of its own.
+    """Into how many parts to cut a reduction, each with its own blocks, so that the grid is full.
 
     The largest number is that with which the largest tiles, one for each multiprocessor, cover the
     partial sums; the smallest is ``range`` times smaller, for smaller tiles.  No part is shorter

@@ -5,14 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Floats, Ints
 from ansorpy.schedule.decisions import Factors
 
 __all__ = ["draw_round", "round_weights"]
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _ODD = 0.2
 """Relative draw weight of a factor that is not a power of two.

@@ -16,8 +16,8 @@ from ansorpy.ir.extents import dims_of
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.control import c_strides, controlled
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
-from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.control import Argument, MemoryRegion
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
@@ -61,7 +61,7 @@ def c_source(
     def place(argument: Argument) -> str:
         return _place(plan, argument, names)
 
-    def call(step: Step) -> dict[str, object]:
+    def call(step: PlanStep) -> dict[str, object]:
         own = [arrays[step.dims]] if step.dims else []
         return {
             "comment": (step.name or step.code.symbol).replace("*/", "* /"),
@@ -160,7 +160,7 @@ def _capacity(dim: Dim, aliases: Sequence[Alias], names: Mapping[Dim, str]) -> d
 
 def _programs(plan: ExecutionPlan) -> dict[str, CFunctions]:
     """The functions of each program that *plan* calls, by symbol."""
-    steps: dict[str, Step] = {step.code.symbol: step for step in plan.steps}
+    steps: dict[str, PlanStep] = {step.code.symbol: step for step in plan.steps}
     return {symbol: unpacked(step.code.code)[0] for symbol, step in steps.items()}
 
 
@@ -195,16 +195,16 @@ def _quoted(text: str) -> str:
 def _place(plan: ExecutionPlan, argument: Argument, names: Mapping[Dim, str]) -> str:
     """C expression for the address of *argument*."""
     match argument.region:
-        case Memory.INPUT:
+        case MemoryRegion.INPUT:
             base = f"(unsigned char *)inputs[{argument.number}].data"
-        case Memory.OUTPUT:
+        case MemoryRegion.OUTPUT:
             base = f"(unsigned char *)outputs[{argument.number}].data"
-        case Memory.ARENA:
+        case MemoryRegion.ARENA:
             base = f"arena + places[{argument.number}]" if plan.slots else "arena"
-        case Memory.MOVING:
+        case MemoryRegion.MOVING:
             base = f"moving{argument.number}"
-        case Memory.POOL:
+        case MemoryRegion.POOL:
             return f"(void *)(constants + {argument.offset})"
-        case Memory.RAW | Memory.SCRATCH:
+        case MemoryRegion.RAW | MemoryRegion.SCRATCH:
             raise AssertionError("no call of a run reads data that only packing needs")
     return f"{base} + {c_extent(argument.offset, names)}{c_strides(argument.strides, names)}"

@@ -14,7 +14,7 @@ from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import stamp_source
 from ansorpy.errors import CodegenError
 from ansorpy.runtime.constants import scratch_bytes, workspace_bytes
-from ansorpy.runtime.control import Argument, Memory
+from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
@@ -183,10 +183,10 @@ def _emit_pack(source: EntrySource, places: Places) -> str:
     constant, start = _constants(text, source), workspace_bytes(plan)
 
     def address(argument: Argument) -> str:
-        if argument.region is Memory.RAW:
+        if argument.region is MemoryRegion.RAW:
             return at(text, f"@{places.symbol}", places.raw[argument.number])
         assert isinstance(argument.offset, int)
-        if argument.region is Memory.SCRATCH:
+        if argument.region is MemoryRegion.SCRATCH:
             return at(text, "%scratch", start + argument.offset)
         return constant(argument.offset)
 

@@ -11,13 +11,13 @@ from ansorpy.codegen.llvm.objects.clock import SPENT, START
 from ansorpy.graph.control import Inside, nested
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.symbols import Dim
-from ansorpy.runtime.control import Argument, BranchSteps, Memory, PlannedControl
+from ansorpy.runtime.control import Argument, BranchSteps, MemoryRegion, PlannedControl
 from ansorpy.runtime.entry.aliases import check_aliases
 from ansorpy.runtime.entry.control import Flow
 from ansorpy.runtime.entry.sizes import Sizes, emit_size
 from ansorpy.runtime.entry.tensors import TENSOR_BYTES, difference, extent_of, place_of
 from ansorpy.runtime.entry.text import ALIGNMENT, aligned, at, require, return_unless
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.status import Status
 
@@ -80,13 +80,14 @@ def emit_run(
     data = {
         region: [_tensor(text, table, number, port, sizes) for number, port in enumerate(ports)]
         for region, table, ports in (
-            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", largest),
+            (MemoryRegion.INPUT, "%inputs", plan.inputs),
+            (MemoryRegion.OUTPUT, "%outputs", largest),
         )
     }  # fmt: skip
     _check_inputs(text, plan, sizes)
     for number, port in enumerate(largest):
         _check_capacity(text, number, port, sizes)
-    check_aliases(text, plan, sizes, data[Memory.INPUT], data[Memory.OUTPUT])
+    check_aliases(text, plan, sizes, data[MemoryRegion.INPUT], data[MemoryRegion.OUTPUT])
     _store_shapes(text, largest, sizes)
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
@@ -96,12 +97,12 @@ def emit_run(
 
     def address(argument: Argument) -> str:
         base = arena
-        if argument.region is Memory.POOL:
+        if argument.region is MemoryRegion.POOL:
             assert isinstance(argument.offset, int)
             return constant(argument.offset)
-        if argument.region is Memory.MOVING:
+        if argument.region is MemoryRegion.MOVING:
             base = flow.pointer(argument.number)
-        elif argument.region is not Memory.ARENA:
+        elif argument.region is not MemoryRegion.ARENA:
             base = data[argument.region][argument.number]
         elif plan.slots:
             offset = text.define(f"load i64, ptr {at(text, places, 8 * argument.number)}, align 8")
@@ -179,7 +180,7 @@ class _Calls:
     def __init__(
         self,
         text: FunctionText,
-        steps: Sequence[Step],
+        steps: Sequence[PlanStep],
         address: Address,
         workspace: str,
         threads: str,
@@ -241,7 +242,7 @@ class _Calls:
 
 
 def emit_calls(
-    text: FunctionText, steps: Sequence[Step], address: Address, workspace: str, threads: str
+    text: FunctionText, steps: Sequence[PlanStep], address: Address, workspace: str, threads: str
 ) -> None:
     """Call *steps* in order; return the first nonzero status, else 0."""
     calls = _Calls(text, steps, address, workspace, threads)

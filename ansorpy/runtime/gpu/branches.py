@@ -15,16 +15,16 @@ from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.ir.loops import Role
 from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.strides import span
-from ansorpy.runtime.execution_plan import Step
+from ansorpy.runtime.execution_plan import PlanStep
 
-__all__ = ["MAX_BRANCHES", "Access", "accesses_of", "branched"]
+__all__ = ["MAX_BRANCHES", "CallAccess", "accesses_of", "branched"]
 
 MAX_BRANCHES = 4
 """Branches of a run at most: an inception module's; each has a workspace of its own."""
 
 
 @dataclass(frozen=True)
-class Access:
+class CallAccess:
     """Bytes of a memory *region* that a call writes, or only reads.
 
     They lie between *start* and *end*; if *pitch* is positive, there are rows of *width* bytes that
@@ -38,7 +38,7 @@ class Access:
     pitch: int = 0
     width: int = 0
 
-    def conflicts(self, other: Access) -> bool:
+    def conflicts(self, other: CallAccess) -> bool:
         """Whether the order of the two accesses matters."""
         return (
             (self.is_written or other.is_written)
@@ -48,7 +48,7 @@ class Access:
             and not self._lies_between(other)
         )
 
-    def _lies_between(self, other: Access) -> bool:
+    def _lies_between(self, other: CallAccess) -> bool:
         """Whether rows of one lie in the gaps between rows of the other."""
         if not self.pitch or self.pitch != other.pitch:
             return False
@@ -56,7 +56,7 @@ class Access:
         return self.width <= after <= self.pitch - other.width
 
 
-def accesses_of(step: Step) -> list[Access]:
+def accesses_of(step: PlanStep) -> list[CallAccess]:
     """What the call *step* reads and writes besides its workspace; all of its sizes are known."""
     found = []
     for argument, param in zip(step.args, step.params, strict=True):
@@ -64,12 +64,12 @@ def accesses_of(step: Step) -> list[Access]:
         is_written, size = param.role is Role.OUTPUT, param.dtype.bytes
         shape = fixed_all(param.shape)
         if param.strides is None:
-            found.append(Access(region, start, start + prod(shape) * size, is_written))
+            found.append(CallAccess(region, start, start + prod(shape) * size, is_written))
             continue
         strides = fixed_all(param.strides)
         pitch, width = _rows(shape, strides)
         end = start + fixed(span(shape, strides)) * size
-        found.append(Access(region, start, end, is_written, pitch * size, width * size))
+        found.append(CallAccess(region, start, end, is_written, pitch * size, width * size))
     return found
 
 
@@ -83,7 +83,7 @@ def _rows(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
     return (pitch, width) if regular else (0, 0)
 
 
-def branched(calls: Sequence[Sequence[Access]], most: int = MAX_BRANCHES) -> list[Order]:
+def branched(calls: Sequence[Sequence[CallAccess]], most: int = MAX_BRANCHES) -> list[Order]:
     """The branch of each of *calls*, in order, and the calls on other branches that it waits for.
 
     A call goes on with the branch of a call that it depends on, if it is the first to do so.
@@ -114,7 +114,7 @@ def branched(calls: Sequence[Sequence[Access]], most: int = MAX_BRANCHES) -> lis
     return orders
 
 
-def _depends(call: Sequence[Access], earlier: Sequence[Access]) -> bool:
+def _depends(call: Sequence[CallAccess], earlier: Sequence[CallAccess]) -> bool:
     return any(mine.conflicts(other) for mine in call for other in earlier)
 
 

@@ -21,11 +21,11 @@ from ansorpy.errors import DeviceLost, UsageError
 from ansorpy.ir.extents import most
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
-from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.control import Argument, MemoryRegion
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.gpu.branches import accesses_of, branched
-from ansorpy.runtime.gpu.operands import Operand, operand
+from ansorpy.runtime.gpu.operands import DeviceOperand, operand
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.sizes import Ports, SizedPorts
 
@@ -160,7 +160,7 @@ class GpuExecutable:
             for told in self._sized.told
         }
 
-    def _seconds(self, operands: Sequence[Operand], sizes: Sizes, number: int) -> float:
+    def _seconds(self, operands: Sequence[DeviceOperand], sizes: Sizes, number: int) -> float:
         """GPU seconds of *number* consecutive runs, without the copies around them.
 
         Several runs form one graph, because launching a graph takes longer than the shortest
@@ -179,7 +179,7 @@ class GpuExecutable:
 
     def _operands(
         self, ports: Ports, inputs: Sequence[Any], outputs: Sequence[Any]
-    ) -> list[Operand]:
+    ) -> list[DeviceOperand]:
         found = [operand("input", p, a) for p, a in zip(ports[0], inputs, strict=True)]
         used = [(o.address, o.address + o.nbytes) for o in found if o.host is None]
         for port, array in zip(ports[1], outputs, strict=True):
@@ -190,7 +190,7 @@ class GpuExecutable:
             found.append(made)
         return found
 
-    def _run(self, operands: Sequence[Operand], sizes: Sizes) -> None:
+    def _run(self, operands: Sequence[DeviceOperand], sizes: Sizes) -> None:
         device, inputs = self._device, len(self._plan.inputs)
         with device.lock:
             addresses = tuple(map(self._address, operands, self._staged))
@@ -208,12 +208,12 @@ class GpuExecutable:
                     device.copy(given.address, address, given.nbytes)
             device.synchronise()
 
-    def _address(self, given: Operand, staged: int) -> int:
+    def _address(self, given: DeviceOperand, staged: int) -> int:
         """The address the kernels use: the tensor's own if they can access it, else *staged*."""
         usable = given.host is None and given.address % ALIGNMENT == 0
         return given.address if usable else staged
 
-    def _fetch(self, given: Operand, address: int) -> None:
+    def _fetch(self, given: DeviceOperand, address: int) -> None:
         """Copy an input's values to *address* if they are not there yet."""
         if given.host is not None:
             self._device.upload(address, given.host)
@@ -259,7 +259,9 @@ class GpuExecutable:
             for step, order in zip(self._plan.steps, self._orders, strict=True)
         ]
 
-    def _launch_step(self, step: Step, workspace: int, addresses: Addresses, sizes: Sizes) -> None:
+    def _launch_step(
+        self, step: PlanStep, workspace: int, addresses: Addresses, sizes: Sizes
+    ) -> None:
         launches, module = self._modules[step.code.digest]
         places = [self._place(argument, addresses, sizes) for argument in step.args]
         stated = [sizes[dim] for dim in step.dims]
@@ -267,15 +269,15 @@ class GpuExecutable:
 
     def _place(self, argument: Argument, addresses: Addresses, sizes: Sizes) -> int:
         match argument.region:
-            case Memory.INPUT:
+            case MemoryRegion.INPUT:
                 base = addresses[argument.number]
-            case Memory.OUTPUT:
+            case MemoryRegion.OUTPUT:
                 base = addresses[len(self._plan.inputs) + argument.number]
-            case Memory.ARENA:
+            case MemoryRegion.ARENA:
                 base = self._arena + (self._starts[argument.number] if self._starts else 0)
-            case Memory.POOL:
+            case MemoryRegion.POOL:
                 base = self._pool
-            case Memory.RAW | Memory.SCRATCH:
+            case MemoryRegion.RAW | MemoryRegion.SCRATCH:
                 raise AssertionError("no call of a run reads data that only packing needs")
         return base + fixed(at(argument.offset, sizes))
 
@@ -315,7 +317,7 @@ class TimedGpuExecutable(GpuExecutable):
         self._runs_before = min(_MAX_RUNS_BEFORE, 1 + ceil((enqueued - begin) / run_s))
 
 
-def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) -> None:
+def _refuse_overlap(port: Port, made: DeviceOperand, used: Sequence[tuple[int, int]]) -> None:
     for start, end in used:
         if made.address < end and start < made.address + made.nbytes:
             raise UsageError(

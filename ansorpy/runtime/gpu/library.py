@@ -17,8 +17,8 @@ from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, c_told, helpers
-from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.control import Argument, MemoryRegion
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.library.data_object import write_data_object
 from ansorpy.runtime.library.linker import Linker
@@ -136,7 +136,7 @@ def _port(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
 
 
 def _launches(
-    plan: ExecutionPlan, step: Step, modules: Mapping[str, _Module], names: Mapping[Dim, str]
+    plan: ExecutionPlan, step: PlanStep, modules: Mapping[str, _Module], names: Mapping[Dim, str]
 ) -> Iterator[dict[str, object]]:
     module = modules[step.code.digest]
     starts, own = starts_of(plan.slots), dict(zip(module.plan.dims, step.dims, strict=True))
@@ -188,14 +188,14 @@ def _commented(text: str) -> str:
 def _place(argument: Argument, starts: Sequence[int], names: Mapping[Dim, str]) -> str:
     """C expression for the address of *argument*."""
     match argument.region:
-        case Memory.INPUT:
+        case MemoryRegion.INPUT:
             base = f"s->in[{argument.number}]"
-        case Memory.OUTPUT:
+        case MemoryRegion.OUTPUT:
             base = f"s->out[{argument.number}]"
-        case Memory.ARENA:
+        case MemoryRegion.ARENA:
             base = f"s->arena + {starts[argument.number]}" if starts else "s->arena"
-        case Memory.POOL:
+        case MemoryRegion.POOL:
             base = "pool"
-        case Memory.RAW | Memory.SCRATCH:
+        case MemoryRegion.RAW | MemoryRegion.SCRATCH:
             raise AssertionError("no call of a run reads data that only packing needs")
     return f"{base} + {c_extent(argument.offset, names)}"

@@ -12,19 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.strides import dense_strides
-from ansorpy.runtime.ports import (
-    ON_CPU,
-    Array,
-    Port,
-    accepted,
-    check_array,
-    described,
-    dlpack_device,
-)
+from ansorpy.runtime.ports import ON_CPU, Port, accepted, check_array, described, dlpack_device
 
-__all__ = ["Operand", "accept_operand", "check_operand", "operand"]
+__all__ = ["DeviceOperand", "accept_operand", "check_operand", "operand"]
 
 _DEFAULT_STREAM = 1
 """CUDA's handle of the default stream, for callers that specify none."""
@@ -35,7 +28,7 @@ Producer: TypeAlias = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Operand:
+class DeviceOperand:
     """Where a tensor is: ``host`` memory, or an ``address`` in GPU memory.
 
     Before the tensor is used, the work of the CUDA ``stream``, if any, must finish, and
@@ -51,7 +44,7 @@ class Operand:
     owner: object = None
 
 
-def operand(role: str, port: Port, value: object, *, written: bool = False) -> Operand:
+def operand(role: str, port: Port, value: object, *, written: bool = False) -> DeviceOperand:
     """Return *value* as an operand for *port*.
 
     Raises:
@@ -63,7 +56,7 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
         host = check_array(role, port, value, written=written)
         if host.nbytes != port.bytes:  # packed elements, at the start of an array of unpacked ones
             host = host.reshape(-1).view(np.uint8)[: port.bytes]
-        return Operand(host, owner=value)
+        return DeviceOperand(host, owner=value)
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     if dtype.kind == "V" and interface["typestr"] == port.dtype.str:
         dtype = port.dtype  # of bfloat16, which numpy does not know, the text says only the size
@@ -80,10 +73,12 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
     if written and read_only:
         raise UsageError(f"{role} {port.name!r} is read-only")
     if "stream" in interface:
-        return Operand(None, address, port.bytes, interface["stream"], owner=owner)
+        return DeviceOperand(None, address, port.bytes, interface["stream"], owner=owner)
     if not hasattr(value, "__dlpack__"):
-        return Operand(None, address, port.bytes, _DEFAULT_STREAM, owner=owner)
-    return Operand(None, address, port.bytes, producer=_producer(role, port, value), owner=owner)
+        return DeviceOperand(None, address, port.bytes, _DEFAULT_STREAM, owner=owner)
+    return DeviceOperand(
+        None, address, port.bytes, producer=_producer(role, port, value), owner=owner
+    )
 
 
 def _producer(role: str, port: Port, value: Any) -> Producer:

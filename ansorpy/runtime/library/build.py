@@ -18,7 +18,7 @@ from ansorpy.runtime.cpu_features import required_features
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.entry.dispatch import emit_dispatch
 from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry, emit_entry
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.library.archive import write_archive
 from ansorpy.runtime.library.data_object import SECTION, has_large_sections, write_data_object
 from ansorpy.runtime.library.forms import Form, Pack, form_of
@@ -104,7 +104,7 @@ def _metadata(name: str, sources: Sequence[EntrySource], contents: Contents) -> 
 def _prefixed(plan: ExecutionPlan, prefix: str) -> ExecutionPlan:
     """*plan* whose functions have other names than those of other versions."""
 
-    def other(step: Step) -> Step:
+    def other(step: PlanStep) -> PlanStep:
         symbol = step.code.symbol
         if step.code.code.startswith(_ELF):
             image = renamed(step.code.code, {symbol: f"{prefix}{symbol}"})
@@ -128,7 +128,7 @@ def _listed(plan: ExecutionPlan, path: Path) -> ExecutionPlan:
 
     texts = {code.symbol: text(code) for code in plan.objects}
 
-    def listed(steps: Sequence[Step]) -> tuple[Step, ...]:
+    def listed(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
         return tuple(replace(step, code=texts[step.code.symbol]) for step in steps)
 
     return replace(plan, steps=listed(plan.steps), packs=listed(plan.packs))

@@ -17,7 +17,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.runtime.library.data_object import SECTION
 from ansorpy.runtime.library.elf import section_called
 
-__all__ = ["LARGE_BYTES", "SEAL_BYTES", "Checked", "changed", "check", "seal"]
+__all__ = ["LARGE_BYTES", "SEAL_BYTES", "CheckedLibrary", "changed", "check", "seal"]
 
 _MAGIC = b"ansorpy-checked\0"
 _SEAL = struct.Struct("<16s32sQQ32s")
@@ -43,13 +43,13 @@ def seal(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedLibrary:
     """A library that is as it was written; ``constants`` checks its large constants, if any."""
 
     constants: Callable[[], None] | None
 
 
-def check(path: Path) -> Checked | None:
+def check(path: Path) -> CheckedLibrary | None:
     """Check the library *path*, except for large constants; None if it has no checksums.
 
     Raises:
@@ -70,7 +70,7 @@ def check(path: Path) -> Checked | None:
             if hashlib.sha256(view[offset : offset + size]).digest() != digest:
                 raise changed(path)
 
-    return Checked(check_constants if size else None)
+    return CheckedLibrary(check_constants if size else None)
 
 
 def _rest(view: memoryview, beginning: tuple[bytes, bytes, int, int]) -> bytes:

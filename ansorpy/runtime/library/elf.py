@@ -49,7 +49,7 @@ def find_metadata(path: Path) -> bytes:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             found = _search(data)
     except OSError as error:
-        raise ForeignFile(f"cannot read {path}: {error.strerror}") from None
+        raise ForeignFile.unreadable(path, error) from None
     except (ValueError, OverflowError, IndexError, struct.error):
         raise ForeignFile(
             f"cannot read {path}: it is not a shared library, or it is incomplete",

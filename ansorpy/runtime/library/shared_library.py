@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from ansorpy.errors import ForeignFile, MissingDependency
 from ansorpy.runtime.executable import Code, Executable
-from ansorpy.runtime.library.checksum import Checked, changed, check
+from ansorpy.runtime.library.checksum import CheckedLibrary, changed, check
 from ansorpy.runtime.library.elf import find_metadata, machine_of
 from ansorpy.runtime.library.metadata import Metadata, read_metadata
 
@@ -40,7 +40,7 @@ class Library:
     check: Callable[[], None] | None
 
 
-def read_library(path: Path) -> tuple[Metadata, bytes, Checked | None]:
+def read_library(path: Path) -> tuple[Metadata, bytes, CheckedLibrary | None]:
     """The metadata of the library *path*, its text, and its checksums, without running any of it.
 
     A library that somebody compiled from C has no checksums, and its metadata names no machine.

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ansorpy.arrays import Array
 from ansorpy.runtime.constants import growing, make_pool, results, settled
 from ansorpy.runtime.execution_plan import ExecutionPlan, padded
 from ansorpy.runtime.library.forms import Pack
-from ansorpy.runtime.ports import Array
 
 __all__ = ["Contents", "Places", "stored"]
 
 
 def stored(plan: ExecutionPlan, pack: Pack, name: str, versions: int = 1) -> ExecutionPlan:
-    """*plan* as a library stores it: what is packed already is read as it is, ``init`` packs the
-    rest.
+    """*plan* as a library stores it: with the constants packed, except those that ``init`` packs.
 
-    A program for another machine is packed there.
+    A program for another machine packs all of them there.
 
     Args:
         versions: Of the program *name* in the library; all read the same original constants.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Cast, Expr, Load, ReduceKind, Var, as_expr
+from ansorpy.ir.expr import Expr, Load, ReduceKind, Var, as_expr
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Seq, Stmt, Store
 from ansorpy.ir.sizes import fixed
 
@@ -49,7 +49,7 @@ class LaneSums:
 
     def added(self, at: Index, value: Expr) -> Store:
         """Add *value* to the sum at *at*, whose last index is the lane."""
-        return Store(self.buffer, at, _cast(value, self.buffer.dtype), self.kind)
+        return Store(self.buffer, at, value.astype(self.buffer.dtype), self.kind)
 
     def combined(
         self, at: Index, target: Buffer, index: Index, fresh: Callable[[str], Var]
@@ -66,9 +66,5 @@ class LaneSums:
             step = Store(self.buffer, (*at, lane), upper, self.kind)
             steps.append(For(lane, left - kept, ForKind.VECTORIZED, step))
             left = kept
-        total = _cast(Load(self.buffer, (*at, as_expr(0))), target.dtype)
+        total = Load(self.buffer, (*at, as_expr(0))).astype(target.dtype)
         return Seq((*steps, Store(target, index, total, None)))
-
-
-def _cast(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype is dtype else Cast(dtype, value)

@@ -110,7 +110,7 @@ class QuadsStep(Step):
                 if load.source is not op:
                     return load
                 last = lane_of(reader.axes[-1])
-                return _narrowed(Load(quad, (*load.indices, last)), op.dtype)
+                return Load(quad, (*load.indices, last)).astype(op.dtype)
 
             return with_body(reader, map_loads(reader.body, redirect))
 
@@ -154,7 +154,8 @@ class OnesStep(Step):
         rows, summed = _fresh(op.axes), Axis(key.name, key.extent, AxisKind.REDUCE)
         column = Axis("c", _COLUMNS_OF_SUM, AxisKind.SPACE)
         at: dict[Var, Expr] = {**dict(zip(op.axes, rows, strict=True)), key: summed}
-        term = _widened(substitute(factor, at)) * _widened(Load(one, (summed, column)))
+        factor, ones = substitute(factor, at), Load(one, (summed, column))
+        term = factor.astype(DType.FLOAT32) * ones.astype(DType.FLOAT32)
         shape: tuple[Extent, ...] = (*op.shape, _COLUMNS_OF_SUM)
         columns = ComputeOp(
             name(f"{op.name}.columns"), shape, (*rows, column), (summed,),
@@ -230,7 +231,7 @@ def _of_lanes(op: ComputeOp, body: Reduce, name: str) -> ComputeOp:
     )
     column = parts[0] * COLUMNS + parts[1] * (_LANES * _NEAR) + lane * _NEAR + parts[2]
     at: dict[Var, Expr] = {**dict(zip(op.axes, rows, strict=True)), key: column}
-    source = _widened(substitute(body.source, at))
+    source = substitute(body.source, at).astype(DType.FLOAT32)
     if multiple_of(key.extent) % COLUMNS:
         identity = as_expr(body.kind.identity(source.dtype), source.dtype)
         source = Select(column < as_expr(key.extent), source, identity)
@@ -249,11 +250,3 @@ def _of_quads(op: ComputeOp, lane: ComputeOp, body: Reduce, name: str) -> Comput
 
 def _fresh(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     return tuple(Axis(axis.name, axis.extent, AxisKind.SPACE) for axis in axes)
-
-
-def _widened(e: Expr) -> Expr:
-    return _narrowed(e, DType.FLOAT32)
-
-
-def _narrowed(e: Expr, dtype: DType) -> Expr:
-    return e if e.dtype is dtype else Cast(dtype, e)

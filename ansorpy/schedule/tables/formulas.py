@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.ir.symbols import SizeOp, Symbol
 from ansorpy.schedule.tables.bounded import Bounded, bounded
 from ansorpy.schedule.tables.size import Column, Size
 
 __all__ = ["Formula", "Formulas", "Tape", "symbols_of"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class Formula(Symbol):

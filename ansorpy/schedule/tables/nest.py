@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from ansorpy.arrays import Ints
 from ansorpy.ir.analysis.affine import index_terms, linear
 from ansorpy.ir.analysis.conditions import choices, share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
 __all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "Settings", "build_nest", "moving", "nest_of"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.schedule.tables.formulas import Formula, Formulas, Tape, symbols_of
 from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Loop, Nest, Settings, nest_of
 from ansorpy.schedule.tables.size import Size
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NestFormulas"]
 
-Ints = npt.NDArray[np.int64]
 _Known: TypeAlias = Callable[[Size, Size], Size]
 """The value of the first size if that is a formula, else the second."""
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.ir.extents import Symbolic, multiple_of
 from ansorpy.ir.symbols import SizeOp, Symbol
 
@@ -22,8 +23,6 @@ __all__ = [
     "Column", "Size", "above", "as_array", "both", "ceil_div", "either",
     "fails", "is_multiple", "product", "size_gcd", "size_max", "size_min", "split_extents",
 ]  # fmt: skip
-
-Ints = npt.NDArray[np.int64]
 
 
 class Column:

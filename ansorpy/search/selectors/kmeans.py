@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.schedule.decisions import Decision, nearest
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Pool, Scored, best_groups, sample_valid, score_all

@@ -8,7 +8,7 @@ from math import erf, pi, sqrt
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Space, Table, hull
 from ansorpy.search.gaussian_process import Points, Posterior, posterior

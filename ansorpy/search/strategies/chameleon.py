@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats, Masks
+from ansorpy.arrays import Floats, Masks
 from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import sample_valid
 from ansorpy.search.strategy import Context

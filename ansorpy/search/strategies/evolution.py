@@ -8,7 +8,7 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.decisions import open_columns

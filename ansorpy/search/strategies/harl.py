@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats, Masks
+from ansorpy.arrays import Floats, Masks
 from ansorpy.rules.placed_sketch import Pair
 from ansorpy.schedule.space import Space
 from ansorpy.search.bandits import SlidingWindowUCB

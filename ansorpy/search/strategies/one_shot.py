@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, StaticModel, predictions
 from ansorpy.ir.task import Task

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats, Masks
+from ansorpy.arrays import Floats, Masks
 from ansorpy.schedule.space import Space
 from ansorpy.search.walks.actions import Actions, one_knob
 from ansorpy.search.walks.walk import PolicyWalk, Walk

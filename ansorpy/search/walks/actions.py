@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats, Masks
+from ansorpy.arrays import Floats, Masks
 from ansorpy.schedule.decisions import Factors, moves
 from ansorpy.schedule.space import Space, Table
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats, Masks
+from ansorpy.arrays import Floats, Masks
 from ansorpy.schedule.space import Table
 from ansorpy.search.walks.networks import perceptrons
 

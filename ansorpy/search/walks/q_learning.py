@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats, Masks
+from ansorpy.arrays import Floats, Masks
 from ansorpy.search.walks.networks import perceptrons
 
 if TYPE_CHECKING:

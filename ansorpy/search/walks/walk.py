@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats, Masks
+from ansorpy.arrays import Floats, Masks
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.space import Space, Table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.progress import TaskProgress

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import ClassVar
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.tasks.objective import TunedNetwork, latency_gradient, latency_s
 from ansorpy.tasks.progress import TaskProgress
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.tasks.objective import TunedNetwork, is_known, latency_gradient, latency_s
 from ansorpy.tasks.progress import TaskProgress
 

@@ -19,7 +19,7 @@ __all__ = ["Family"]
 class Family:
     """Chooses as ``gradient`` does, and gives a similar task a short round after each choice.
 
-    A family is a class of tasks, which differ only in shapes.  After a round, the cost model has
+    Its families are classes: tasks that differ only in shapes.  After a round, the cost model has
     just learned about the task's family, so the member with the steepest gradient gets ``foresee``
     of a round.  This second round is left out while the task chosen had no correct program, and if
     it is alone in its family.
@@ -27,7 +27,8 @@ class Family:
     Paper: FamilySeer, arXiv 2201.00194.  Source: its scheduler, with 16 trials after 64.  Differs:
     rounds vary in size, so the second one is a quarter of the usual round; it counts towards the
     gradient like any other (the source forgets its trials); families are the source's ``hash``,
-    where its recommended ``op`` joins all tasks with the same main operator.
+    which :class:`~ansorpy.cost.family.FamilyModel` calls ``class``, where its recommended ``op``
+    joins all tasks with the same main operator.
     """
 
     foresee: float = 0.25

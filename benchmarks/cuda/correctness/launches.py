@@ -19,7 +19,7 @@ from ansorpy.codegen.cuda.device.protocol import Device, launch_all
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
-from ansorpy.measure.build.built import Built, ParamSpec, built_from_parts
+from ansorpy.measure.build.built import Built, built_from_parts
 from ansorpy.measure.run.inputs import drawn_inputs
 
 __all__ = ["launch_stored", "main", "store"]
@@ -48,7 +48,8 @@ def _launch(dag: ComputeDAG, built: Built, device: Device) -> None:
     given = {op.name: values for op, values in drawn_inputs(dag, 0)}
     places = []
     for spec in built.run_params:
-        place = device.allocate(_bytes(spec))
+        assert spec.strides is None, spec
+        place = device.allocate(spec.bytes)
         if spec.name in given:
             device.upload(place, np.ascontiguousarray(given[spec.name]))
         places.append(place)
@@ -59,11 +60,6 @@ def _launch(dag: ComputeDAG, built: Built, device: Device) -> None:
     device.unload(module)
     for place in (*places, workspace):
         device.release(place)
-
-
-def _bytes(spec: ParamSpec) -> int:
-    assert spec.strides is None, spec
-    return int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.bytes
 
 
 def main(folder: str, device: Callable[[], Device] = CudaDevice) -> None:

@@ -9,9 +9,9 @@ from time import monotonic
 
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.common.command import say, write_whole
+from benchmarks.common.command import say
+from benchmarks.cuda.gpu_run import GpuRun
 from benchmarks.cuda.smoke.machine import SmokeGpu, real
-from benchmarks.cuda.stored import GpuRun
 from tests.campaigns.campaign import Tally, Worst
 from tests.campaigns.device import device_campaign
 from tests.campaigns.pool import Ended, ended
@@ -100,7 +100,7 @@ def check_schedules(
         if case.error:
             say(f"schedules, case {case.number}: {case.error.strip().splitlines()[-1][:300]}")
         if case.error or monotonic() - stored > _EVERY_S:
-            write_whole(file, run.model_dump_json(indent=2))
+            run.write(file)
             stored = monotonic()
-    write_whole(file, run.model_dump_json(indent=2))
+    run.write(file)
     return run

@@ -8,7 +8,7 @@ from typing import Any
 from ansorpy.ir import builders as ap
 from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from benchmarks.cuda.figures.base import TOLERANCES, Figures, Settings, compare, tuned
+from benchmarks.cuda.figures.base import TOLERANCES, Figures, FigureSettings, compare, tuned
 from benchmarks.cuda.timing import by_events, in_turns
 
 __all__ = ["attention", "measure_attention"]
@@ -56,7 +56,12 @@ def attention(length: int, width: int, heads: int = _HEADS) -> list[Tensor]:
 
 
 def measure_attention(
-    length: int, width: int, torch: Any, settings: Settings, limit_s: float, heads: int = _HEADS
+    length: int,
+    width: int,
+    torch: Any,
+    settings: FigureSettings,
+    limit_s: float,
+    heads: int = _HEADS,
 ) -> Figures:
     """*length* queries and keys, *heads* heads, *width* wide."""
     tensors = attention(length, width, heads)

@@ -10,7 +10,7 @@ from typing import Any
 import ansorpy as ap
 from ansorpy.errors import MissingDependency, VerificationFailed
 
-__all__ = ["Figures", "Settings", "Step", "TOLERANCES", "compare", "cuda_torch", "tuned"]
+__all__ = ["Figures", "FigureSettings", "Step", "TOLERANCES", "compare", "cuda_torch", "tuned"]
 
 TOLERANCES = {"float32": 2e-3, "float16": 5e-3, "bfloat16": 2e-2, "int8": 0.0}
 """By type, how far torch's result may be from ours, relative to the largest value: it shows only
@@ -18,8 +18,8 @@ that both compute the same.  Ours was compared with the CPU's before."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings shared by all steps.
+class FigureSettings:
+    """What all steps share.
 
     Args:
         db: The file of trials.
@@ -66,7 +66,7 @@ class Step:
     name: str
     wanted: float
     limit_s: float
-    measure: Callable[[Any, Settings, float], Figures]
+    measure: Callable[[Any, FigureSettings, float], Figures]
     beside_s: float = 4.0
     reference_s: float = 0.0
 
@@ -93,7 +93,7 @@ def cuda_torch() -> Any:
     return torch
 
 
-def tuned(tensors: Sequence[Any], settings: Settings, limit_s: float, *, trials: int) -> Any:
+def tuned(tensors: Sequence[Any], settings: FigureSettings, limit_s: float, *, trials: int) -> Any:
     """The kernel of the best program found in *limit_s*."""
     return ap.tune(
         tensors, target="cuda", trials=trials, time_limit=limit_s, db=settings.db,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 import ansorpy as ap
-from benchmarks.cuda.figures.base import TOLERANCES, Figures, Settings, compare
+from benchmarks.cuda.figures.base import TOLERANCES, Figures, FigureSettings, compare
 from benchmarks.cuda.nets import NETWORKS, as_onnx
 from benchmarks.cuda.timing import Seconds, by_clock, fastest, in_turns
 
@@ -18,7 +18,13 @@ _TRIALS = 400
 
 
 def measure_network(
-    name: str, batch: int, dtype: str, peer: Peer, torch: Any, settings: Settings, limit_s: float
+    name: str,
+    batch: int,
+    dtype: str,
+    peer: Peer,
+    torch: Any,
+    settings: FigureSettings,
+    limit_s: float,
 ) -> Figures:
     """The network *name* from call to result, input and output on the GPU.
 
@@ -45,7 +51,7 @@ def measure_network(
 
 
 def _compiled(
-    key: str, torch: Any, module: Any, given: Any, settings: Settings, limit_s: float
+    key: str, torch: Any, module: Any, given: Any, settings: FigureSettings, limit_s: float
 ) -> Any:
     """Our model of *module*, which is on the CPU; compiled once in a process."""
     if key not in settings.models:

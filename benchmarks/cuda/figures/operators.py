@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ansorpy.ir.dag import ComputeDAG
-from benchmarks.cuda.figures.base import TOLERANCES, Figures, Settings, compare, tuned
+from benchmarks.cuda.figures.base import TOLERANCES, Figures, FigureSettings, compare, tuned
 from benchmarks.cuda.figures.half import in_half
 from benchmarks.cuda.timing import Seconds, as_graph, by_events, fastest, in_turns
 from benchmarks.ops.case import Case
@@ -15,7 +15,9 @@ from benchmarks.ops.case import Case
 __all__ = ["measure_case"]
 
 
-def measure_case(dtype: str, case: Case, torch: Any, settings: Settings, limit_s: float) -> Figures:
+def measure_case(
+    dtype: str, case: Case, torch: Any, settings: FigureSettings, limit_s: float
+) -> Figures:
     """*case* with inputs and output of *dtype*, and the fastest of torch's ways to compute it."""
     tensors = in_half(case.tensors()) if dtype == "float16" else case.tensors()
     dag = ComputeDAG.of(tensors)
@@ -34,7 +36,7 @@ def measure_case(dtype: str, case: Case, torch: Any, settings: Settings, limit_s
 
 
 def _peers(
-    case: Case, dtype: str, torch: Any, settings: Settings, out: Any
+    case: Case, dtype: str, torch: Any, settings: FigureSettings, out: Any
 ) -> tuple[list[Seconds], str]:
     """torch's ways to compute *case*, which agree with *out*, and a note on them."""
     given = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from benchmarks.cuda.figures.base import TOLERANCES, Figures, Settings, compare, tuned
+from benchmarks.cuda.figures.base import TOLERANCES, Figures, FigureSettings, compare, tuned
 from benchmarks.cuda.smoke.checks import product
 from benchmarks.cuda.timing import by_events, in_turns
 
@@ -13,7 +13,7 @@ __all__ = ["measure_product"]
 
 
 def measure_product(
-    dtype: str, side: int, torch: Any, settings: Settings, limit_s: float
+    dtype: str, side: int, torch: Any, settings: FigureSettings, limit_s: float
 ) -> Figures:
     """``C[side, side] = A B``; the sums, which are the result, are float32 or int32.
 

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from ansorpy.measure.records.database import Database
-from benchmarks.cuda.figures.base import Figures, Settings
+from benchmarks.cuda.figures.base import Figures, FigureSettings
 from benchmarks.cuda.figures.operators import measure_case
 from benchmarks.ops.case import Case
 
@@ -17,7 +17,7 @@ _NO_END = 1 << 20
 """Trials: more than there is time for."""
 
 
-def measure_search(case: Case, torch: Any, settings: Settings, limit_s: float) -> Figures:
+def measure_search(case: Case, torch: Any, settings: FigureSettings, limit_s: float) -> Figures:
     """Search for programs of *case* until *limit_s* have passed, with no records to start from."""
     own = replace(settings, db=settings.db.with_suffix(".search.db"), trials=_NO_END)
     own.db.unlink(missing_ok=True)

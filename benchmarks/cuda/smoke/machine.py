@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.device.driver import CudaDevice
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
@@ -42,7 +42,6 @@ __all__ = [
     "real",
 ]
 
-Array = npt.NDArray[Any]
 Fault = Literal["crash", "hang", "wrong"]
 N = 1920
 

@@ -18,10 +18,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from benchmarks.common.command import say, write_whole
+from benchmarks.common.command import say
+from benchmarks.cuda.gpu_run import GpuRun
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu, real
-from benchmarks.cuda.stored import GpuRun
 
 __all__ = ["Checked", "Checks", "SmokeRun", "check_all", "check_one"]
 
@@ -113,7 +113,7 @@ def check_all(
                 continue
             say(checked.line + (" before" if name in held else ""))
             run.checks = [c for c in run.checks if c.name != name] + [checked]
-            write_whole(file, run.model_dump_json(indent=2))
+            run.write(file)
     return run
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ansorpy.arrays import Array
 
 __all__ = ["NETWORKS", "Network", "by_name"]
 
-Array = NDArray[Any]
 Sizes = Mapping[str, int]
 Feeds = Callable[[np.random.Generator, Sizes], dict[str, Array]]
 

@@ -16,7 +16,6 @@ from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.smoke.checks import small_network
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu
 from benchmarks.cuda.smoke.stage import SmokeRun, check_all, check_one
-from benchmarks.cuda.stored import stored_run
 from tests.benchmarks.cuda.simulated_smoke import simulated
 from tests.campaigns.campaign import run_case
 from tests.campaigns.device import PROGRAMS, device_campaign
@@ -98,18 +97,18 @@ def test_schedules_resume_until_there_are_enough(tmp_path: Path) -> None:
     file = tmp_path / "cuda.schedules.json"
     run = check_schedules(Schedules(gpu="GPU"), file, 10, 1, 60.0, simulated)
     assert run.programs >= 10 and not run.failures
-    assert stored_run(file, Schedules(gpu="GPU", seed=0), "schedules") == run
+    assert Schedules(gpu="GPU", seed=0).resumed(file) == run
     again = check_schedules(
-        stored_run(file, Schedules(gpu="GPU", seed=0), "schedules"), file, 10, 1, 60.0, simulated
+        Schedules(gpu="GPU", seed=0).resumed(file), file, 10, 1, 60.0, simulated
     )
     assert again.cases == run.cases
     more = check_schedules(again, file, run.programs + 1, 1, 60.0, simulated)
     assert more.programs > run.programs and len(set(more.cases)) == len(more.cases)
     with pytest.raises(ForeignFile, match="are of GPU and seed 0, not of T4 and seed 0"):
-        stored_run(file, Schedules(gpu="T4", seed=0), "schedules")
+        Schedules(gpu="T4", seed=0).resumed(file)
     file.write_text("{}")
-    with pytest.raises(ForeignFile, match="has no schedules"):
-        stored_run(file, Schedules(gpu="GPU", seed=0), "schedules")
+    with pytest.raises(ForeignFile, match="has no result"):
+        Schedules(gpu="GPU", seed=0).resumed(file)
 
 
 def test_a_wrong_program_fails_with_the_command_that_repeats_it(
@@ -118,7 +117,7 @@ def test_a_wrong_program_fails_with_the_command_that_repeats_it(
     file = tmp_path / "cuda.schedules.json"
     run = check_schedules(Schedules(gpu="GPU", seed=3), file, 1, 1, 1.0, wrong)
     assert run.failures and not run.programs
-    failure = stored_run(file, Schedules(gpu="GPU", seed=3), "schedules").failures[0]
+    failure = Schedules(gpu="GPU", seed=3).resumed(file).failures[0]
     assert failure.command == f"python -m tests.campaigns device --seed 3 --only {failure.number}"
     assert f"case {failure.number}" in capsys.readouterr().err
     # What failed is run again.

@@ -21,7 +21,7 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.measure.run.inputs import input_array
 from benchmarks.cuda import nets, timing
 from benchmarks.cuda.figures import attention, networks, operators, products, search
-from benchmarks.cuda.figures.base import Figures, Settings, compare
+from benchmarks.cuda.figures.base import Figures, FigureSettings, compare
 from benchmarks.cuda.figures.half import in_half
 from benchmarks.cuda.nets import bert, resnet
 from benchmarks.ops.families.conv2d import Conv2d
@@ -114,8 +114,8 @@ def no_graph() -> None:
     raise RuntimeError("no stream\nat all")
 
 
-def settings(folder: Path) -> Settings:
-    return Settings(folder / "cuda.db", trials=2)
+def settings(folder: Path) -> FigureSettings:
+    return FigureSettings(folder / "cuda.db", trials=2)
 
 
 def assert_figures(found: Figures, dtype: str, sums: str = "float32") -> None:

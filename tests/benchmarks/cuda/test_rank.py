@@ -31,7 +31,6 @@ from benchmarks.cuda.rank import (
     rank_all,
 )
 from benchmarks.cuda.smoke.checks import product, row_sums
-from benchmarks.cuda.stored import stored_run
 from tests.codegen.cuda.simulated import GPU
 from tests.measure.gpu.simulated import simulated_built
 
@@ -71,17 +70,17 @@ def test_tasks_are_ranked_and_resumed(tmp_path: Path) -> None:
     run = rank_all(run, file, GPU, lambda: opened(tmp_path), 3, end, tasks=SMALL)
     assert [task.name for task in run.tasks] == list(SMALL) and not run.failed
     assert all(len(task.timed) >= 2 for task in run.tasks), [task.line for task in run.tasks]
-    assert stored_run(file, RankRun(gpu="GPU"), "ranks of programs") == run
+    assert RankRun(gpu="GPU").resumed(file) == run
 
     def never() -> GpuRunner:
         raise AssertionError("all was measured")
 
     rank_all(run, file, GPU, never, 3, end, tasks=SMALL)
     with pytest.raises(ForeignFile, match="are of GPU, not of T4"):
-        stored_run(file, RankRun(gpu="T4"), "ranks of programs")
+        RankRun(gpu="T4").resumed(file)
     file.write_text("[]")
-    with pytest.raises(ForeignFile, match="has no ranks"):
-        stored_run(file, RankRun(gpu="GPU"), "ranks of programs")
+    with pytest.raises(ForeignFile, match="has no result"):
+        RankRun(gpu="GPU").resumed(file)
 
 
 def test_tasks_that_were_cut_are_measured_again(tmp_path: Path) -> None:

@@ -21,16 +21,18 @@ from onnx.reference import ReferenceEvaluator
 from ansorpy.deadline import OutOfTime
 from ansorpy.errors import CodegenError, ForeignFile, UsageError
 from ansorpy.frontend.onnx import load
-from benchmarks.cuda import outcomes
-from benchmarks.cuda.figures.base import Figures, Settings, Step
+from benchmarks.cuda.figures import stage
+from benchmarks.cuda.figures.base import Figures, FigureSettings, Step
+from benchmarks.cuda.figures.stage import FiguresRun, StepResult, measure_all
 from benchmarks.cuda.needed import DISTRIBUTIONS, missing, sentence
 from benchmarks.cuda.nets import as_onnx, bert, resnet
-from benchmarks.cuda.outcomes import Outcome, Run, earlier_outcomes, read_run, work_through
 from benchmarks.cuda.run import going_on, main, parser, stages_of
 from benchmarks.cuda.steps import steps
 from benchmarks.cuda.timing import as_graph, by_clock, fastest, in_turns
 
-HERE = {"gpu": "NVIDIA H200"}
+
+def new_run(gpu: str = "NVIDIA H200") -> FiguresRun:
+    return FiguresRun(gpu=gpu, software={}, trials=4)
 
 
 class FakeCuda:
@@ -57,7 +59,7 @@ def fake_torch() -> Any:
 def counted(name: str, done: list[str], *, fails: int = 0, error: Exception | None = None) -> Step:
     """A step that fails *fails* times before it is measured."""
 
-    def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
+    def measure(torch: Any, settings: FigureSettings, limit_s: float) -> Figures:
         done.append(name)
         if done.count(name) <= fails:
             raise error or CodegenError("no program is correct")
@@ -66,29 +68,29 @@ def counted(name: str, done: list[str], *, fails: int = 0, error: Exception | No
     return Step(name, 1.0, 60.0, measure)
 
 
-def work(chosen: list[Step], file: Path, *, seconds: float = 1000.0, again: bool = False) -> Run:
+def work(
+    chosen: list[Step], file: Path, *, seconds: float = 1000.0, again: bool = False
+) -> FiguresRun:
     """What a fresh process does with *file*."""
-    run = Run(machine=HERE, trials=4)
-    if file.exists():
-        run.outcomes = earlier_outcomes(read_run(file), run)
+    run = new_run().resumed(file)
     end = monotonic() + seconds
-    work_through(chosen, fake_torch(), Settings(Path("none"), 4), run, file, end, again=again)
-    return read_run(file) if file.exists() else run
+    measure_all(chosen, fake_torch(), FigureSettings(Path("none"), 4), run, file, end, again=again)
+    return run.resumed(file)
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "cuda.json"
     done: list[str] = []
     chosen = [counted("a", done), counted("b", done, fails=1), counted("c", done)]
-    assert work(chosen[:1], file).outcomes[0].ratio == pytest.approx(1.5)
+    assert work(chosen[:1], file).results[0].ratio == pytest.approx(1.5)
     run = work(chosen, file)
     assert done == ["a", "b", "c"]
-    assert [bool(o.failure) for o in run.outcomes] == [False, True, False]
+    assert [bool(r.failure) for r in run.results] == [False, True, False]
     run = work(chosen, file)  # what failed is tried again
     assert done == ["a", "b", "c", "b"]
-    assert {o.name: o.failure for o in run.outcomes} == dict.fromkeys("abc", "")
+    assert {r.name: r.failure for r in run.results} == dict.fromkeys("abc", "")
     work(chosen[:1], file, again=True)
-    assert done[-1] == "a" and len(read_run(file).outcomes) == 3
+    assert done[-1] == "a" and len(new_run().resumed(file).results) == 3
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
 def test_whatever_a_step_meets_with_is_its_outcome(tmp_path: Path, error: Exception) -> None:
     done: list[str] = []
     chosen = [counted("a", done, fails=1, error=error), counted("b", done)]
-    failed, good = work(chosen, tmp_path / "cuda.json").outcomes
+    failed, good = work(chosen, tmp_path / "cuda.json").results
     assert failed.failure == f"{type(error).__name__}: {error}".splitlines()[0]
     assert "Traceback" in failed.trace and "in measure" in failed.trace
     assert good.ratio and done == ["a", "b"]
@@ -106,16 +108,16 @@ def test_whatever_a_step_meets_with_is_its_outcome(tmp_path: Path, error: Except
 def test_a_lost_gpu_ends_the_process_and_another_measures_the_rest(tmp_path: Path) -> None:
     torch, done = fake_torch(), list[str]()
 
-    def losing(torch: Any, settings: Settings, limit_s: float) -> Figures:
+    def losing(torch: Any, settings: FigureSettings, limit_s: float) -> Figures:
         torch.cuda.is_lost = True
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
     chosen = [counted("a", done), Step("b", 1.0, 60.0, losing), counted("c", done)]
-    run, file = Run(machine=HERE, trials=4), tmp_path / "cuda.json"
-    settings, end = Settings(Path("none"), 4), monotonic() + 1000
-    tried = work_through(chosen, torch, settings, run, file, end)
+    run, file = new_run(), tmp_path / "cuda.json"
+    settings, end = FigureSettings(Path("none"), 4), monotonic() + 1000
+    tried = measure_all(chosen, torch, settings, run, file, end)
     assert tried == ["a", "b"] and done == ["a"]
-    assert [bool(o.failure) for o in read_run(file).outcomes] == [False, True]
+    assert [bool(r.failure) for r in new_run().resumed(file).results] == [False, True]
     given = ["--again", "--stage", "smoke", "figures=1500", "--without", "z"]
     command = going_on(given, ["z", *tried], 12.5)
     assert command[1:3] == ["-m", "benchmarks.cuda"]
@@ -132,7 +134,7 @@ def test_steps_share_the_time(
     searched: list[float] = []
 
     def begun(step: Step) -> Step:
-        def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
+        def measure(torch: Any, settings: FigureSettings, limit_s: float) -> Figures:
             nonlocal now
             now += limit_s + step.beside_s
             searched.append(limit_s - step.reference_s)
@@ -142,23 +144,23 @@ def test_steps_share_the_time(
         assert step.beside_s >= 4 and step.limit_s > step.reference_s
         return replace(step, measure=measure)
 
-    monkeypatch.setattr(outcomes, "monotonic", lambda: now)
-    chosen, run = [begun(step) for step in steps(tune_s=tune_s)], Run(machine=HERE, trials=4)
-    settings = Settings(Path("none"), 4)
-    tried = work_through(chosen, fake_torch(), settings, run, tmp_path / "a.json", 60 * minutes)
+    monkeypatch.setattr(stage, "monotonic", lambda: now)
+    chosen, run = [begun(step) for step in steps(tune_s=tune_s)], new_run()
+    settings = FigureSettings(Path("none"), 4)
+    tried = measure_all(chosen, fake_torch(), settings, run, tmp_path / "a.json", 60 * minutes)
     assert now <= 60 * minutes and min(searched) >= 4
     assert tried[:3] == ["matmul.float32.4096", "matmul.float16.4096", "matmul.bfloat16.4096"]
     assert (tried == [step.name for step in chosen]) == (minutes > 5)
 
 
 def test_the_last_step_gets_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, settings = 0.0, Settings(Path("none"), 4)
+    now, settings = 0.0, FigureSettings(Path("none"), 4)
     done: list[str] = []
-    monkeypatch.setattr(outcomes, "monotonic", lambda: now)
+    monkeypatch.setattr(stage, "monotonic", lambda: now)
     step = replace(counted("a", done), limit_s=90.0)
     for number in range(200):
         now = 1e5 + number / 7  # the rest of a moment rounds either way
-        work_through([step], fake_torch(), settings, Run(machine=HERE, trials=4),
+        measure_all([step], fake_torch(), settings, new_run(),
                      tmp_path / "a.json", now + 60 - number / 9)  # fmt: skip
     assert len(done) == 200
 
@@ -173,10 +175,10 @@ def test_results_of_another_gpu_are_not_mixed_in(tmp_path: Path) -> None:
     file = tmp_path / "cuda.json"
     work([counted("a", [])], file)
     with pytest.raises(ForeignFile, match="are of NVIDIA H200, not of NVIDIA T4"):
-        earlier_outcomes(read_run(file), Run(machine={"gpu": "NVIDIA T4"}, trials=4))
+        new_run("NVIDIA T4").resumed(file)
     file.write_text("{}")
-    with pytest.raises(ForeignFile, match="has no results"):
-        read_run(file)
+    with pytest.raises(ForeignFile, match="has no result"):
+        new_run().resumed(file)
 
 
 def test_a_file_is_shown_and_steps_are_listed(tmp_path: Path, capsys) -> None:
@@ -292,4 +294,4 @@ def test_networks_are_the_same_as_onnx(name: str) -> None:
 
 
 def test_outcomes_have_a_ratio_only_with_both_times() -> None:
-    assert Outcome(name="a", wanted=1.0, ours_ms=1.0).ratio is None
+    assert StepResult(name="a", wanted=1.0, ours_ms=1.0).ratio is None

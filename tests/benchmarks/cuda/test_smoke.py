@@ -13,7 +13,6 @@ from ansorpy.errors import ForeignFile
 from benchmarks.cuda.smoke import stage
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all, check_one
-from benchmarks.cuda.stored import stored_run
 from tests.benchmarks.cuda.simulated_smoke import checked
 
 SIMULATED = "tests.benchmarks.cuda.simulated_smoke"
@@ -53,14 +52,14 @@ def test_a_process_that_dies_does_not_stop_the_others(
 ) -> None:
     file = tmp_path / "build" / "smoke.json"
     monkeypatch.setenv("ANSORPY_TEST_DIES_IN", "driver.memory")
-    run = check_all(stored_run(file, SmokeRun(gpu="GPU"), "checks"), file, module=SIMULATED)
+    run = check_all(SmokeRun(gpu="GPU").resumed(file), file, module=SIMULATED)
     assert [c.outcome for c in run.checks] == ["failed", "skipped"] and run.failed
     assert "the process ended with -6" in run.checks[0].said
     said = capsys.readouterr().err
     assert [line.split(":")[0] for line in said.splitlines()] == few
     monkeypatch.delenv("ANSORPY_TEST_DIES_IN")
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    resumed = check_all(stored_run(file, SmokeRun(gpu="GPU"), "checks"), file, module=SIMULATED)
+    resumed = check_all(SmokeRun(gpu="GPU").resumed(file), file, module=SIMULATED)
     assert {c.name: c.outcome for c in resumed.checks} == dict(
         zip(few, ["failed", "skipped"], strict=True)
     ), "only what failed is tried again"
@@ -95,9 +94,9 @@ def test_another_gpus_checks_are_refused(tmp_path: Path) -> None:
     file.write_text(
         SmokeRun(gpu="H200", checks=[Checked(name="a", outcome="ok")]).model_dump_json()
     )
-    assert stored_run(file, SmokeRun(gpu="H200"), "checks").checks[0].name == "a"
+    assert SmokeRun(gpu="H200").resumed(file).checks[0].name == "a"
     with pytest.raises(ForeignFile, match="are of H200, not of H100"):
-        stored_run(file, SmokeRun(gpu="H100"), "checks")
+        SmokeRun(gpu="H100").resumed(file)
     file.write_text("{}")
-    with pytest.raises(ForeignFile, match="has no checks"):
-        stored_run(file, SmokeRun(gpu="H100"), "checks")
+    with pytest.raises(ForeignFile, match="has no result"):
+        SmokeRun(gpu="H100").resumed(file)

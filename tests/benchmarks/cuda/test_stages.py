@@ -13,8 +13,8 @@ from ansorpy.measure.gpu.runner import GpuRunner
 from ansorpy.target import Target
 from benchmarks.cuda import run
 from benchmarks.cuda.correctness.schedules import Failed, Schedules, check_schedules
-from benchmarks.cuda.figures.base import Figures, Settings, Step
-from benchmarks.cuda.outcomes import Outcome, Run
+from benchmarks.cuda.figures.base import Figures, FigureSettings, Step
+from benchmarks.cuda.figures.stage import FiguresRun, StepResult
 from benchmarks.cuda.rank import Predicted, Ranked, RankRun, rank_all
 from benchmarks.cuda.run import main
 from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all
@@ -39,7 +39,7 @@ def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The stages on a simulated GPU, with few and small cases; the steps that were measured."""
     measured: list[str] = []
 
-    def quick(name: str, torch: object, settings: Settings, limit_s: float) -> Figures:
+    def quick(name: str, torch: object, settings: FigureSettings, limit_s: float) -> Figures:
         measured.append(name)
         return Figures(0.001, 0.002, peer="matmul")
 
@@ -63,7 +63,7 @@ def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     )
     for name, made in {
         "missing": list, "cuda_torch": FakeTorch, "steps": few, "check_all": checked,
-        "_machine": lambda torch: {"gpu": GPU.features, "torch": "2"}, "rank_all": ranked,
+        "_software": lambda torch: {"torch": "2"}, "rank_all": ranked,
         "check_schedules": partial(check_schedules, gpu=simulated),
     }.items():  # fmt: skip
         monkeypatch.setattr(run, name, made)
@@ -120,11 +120,11 @@ def test_a_summary_fits_what_is_sent_back(tmp_path: Path) -> None:
     names = [f"matmul.{n}" for n in range(20)]
     names += [f"ops.{dtype}.{c.name}" for dtype in ("float32", "float16") for c in cases()]
     figures = [
-        Outcome(name=name, wanted=1.0, ours_ms=1.0 + n, peer_ms=2.0, note=long,
+        StepResult(name=name, wanted=1.0, ours_ms=1.0 + n, peer_ms=2.0, note=long,
                 failure=long if n % 3 == 0 else "")
         for n, name in enumerate(names)
     ]  # fmt: skip
-    file.write_text(Run(machine={"gpu": "H200"}, trials=1, outcomes=figures).model_dump_json())
+    FiguresRun(gpu="H200", software={}, trials=1, results=figures).write(file)
     lines, is_sound = summary(file)
     assert not is_sound and len("\n".join(lines)) < TAIL
     assert any(line.startswith("the suite in float16: ") for line in lines)

@@ -19,7 +19,7 @@ from ansorpy.evaluation.engines.protocol import (
     open_peer_at,
 )
 from ansorpy.runtime.ports import Port
-from benchmarks.dynamic.libraries import Settings
+from benchmarks.dynamic.libraries import LibrarySettings
 from benchmarks.dynamic.result import Library
 from benchmarks.dynamic.steps import OrtSteps
 from benchmarks.dynamic.suite import DynamicModel
@@ -35,12 +35,14 @@ __all__ = [
 ]
 
 
-def any_size_library(model: DynamicModel, settings: Settings) -> Library:
+def any_size_library(model: DynamicModel, settings: LibrarySettings) -> Library:
     path = settings.network(model)
     return Library(file=str(path), size=None, tuning_s=9.0, trials=5, bytes=path.stat().st_size)
 
 
-def one_size_library(model: DynamicModel, size: int, trials: int, settings: Settings) -> Library:
+def one_size_library(
+    model: DynamicModel, size: int, trials: int, settings: LibrarySettings
+) -> Library:
     """The network with a fixed size."""
     network = onnx.load(settings.network(model))
     for value in network.graph.input:
@@ -53,7 +55,7 @@ def one_size_library(model: DynamicModel, size: int, trials: int, settings: Sett
                    bytes=path.stat().st_size)  # fmt: skip
 
 
-def refused(model: DynamicModel, settings: Settings) -> Library:
+def refused(model: DynamicModel, settings: LibrarySettings) -> Library:
     raise UsageError(f"{model.name} cannot be compiled")
 
 

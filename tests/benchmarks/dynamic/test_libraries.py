@@ -14,7 +14,7 @@ import ansorpy as ap
 from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from benchmarks.dynamic import libraries, steps
-from benchmarks.dynamic.libraries import Settings, one_size_library
+from benchmarks.dynamic.libraries import LibrarySettings, one_size_library
 from benchmarks.dynamic.suite import DynamicModel, shapes_at
 from benchmarks.networks.measure import Tuned
 
@@ -32,7 +32,7 @@ def test_a_library_is_compiled_once_and_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
-    settings = Settings(tmp_path, 1, Tuned("none"))
+    settings = LibrarySettings(tmp_path, 1, Tuned("none"))
     found = libraries.any_size_library(RELU, settings)
     assert found.size is None and found.bytes == Path(found.file).stat().st_size
     assert found.tuning_s > 0 and str(ap.load(found.file).get_inputs()[0].shape[1]) == "n"
@@ -61,7 +61,7 @@ def test_as_many_trials_as_the_other_had(tmp_path: Path, monkeypatch: pytest.Mon
         return Made()
 
     monkeypatch.setattr(ap, "compile", compile)
-    settings = Settings(tmp_path, 2, Tuned("quick", None, 90.0), seed=3)
+    settings = LibrarySettings(tmp_path, 2, Tuned("quick", None, 90.0), seed=3)
     left = settings.place(RELU) / "any" / "tune.db"
     left.parent.mkdir(parents=True)
     left.write_text("of a run that was stopped")

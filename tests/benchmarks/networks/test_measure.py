@@ -9,7 +9,7 @@ import pytest
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from benchmarks.common.peak import Peak
-from benchmarks.networks.measure import Settings, Tuned, measure, roofline_s
+from benchmarks.networks.measure import NetworkSettings, Tuned, measure, roofline_s
 from benchmarks.zoo.suite import Entry
 from tests.graph.nets import Net
 
@@ -47,7 +47,7 @@ def test_a_network_is_measured_checked_and_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Entry, "model", lambda entry, seed: two_products())
-    settings = Settings(tmp_path / "n.db", tmp_path, peers=("onnxruntime",))
+    settings = NetworkSettings(tmp_path / "n.db", tmp_path, peers=("onnxruntime",))
     said: list[str] = []
     found = measure(Entry("dcgan"), 1, Tuned("none"), settings, said.append, "none")
     assert not found.failures and list(found.engines) == ["ansorpy", "onnxruntime"]

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.ops.__main__ import main, parser
 from benchmarks.ops.case import Case
-from benchmarks.ops.measure import Settings
+from benchmarks.ops.measure import OperatorSettings
 from benchmarks.ops.result import Result, Run, read_run
 from tests.benchmarks.ops.results import GEMM, NORM, result
 from tests.codegen.cuda.compiling import needs_nvrtc
@@ -24,7 +24,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "LN.128x768\n"
     assert main(["--only", "nothing"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "no case fits 'nothing'",
+        "error: no case fits 'nothing'",
         "hint: --list prints their names",
     ]
 
@@ -56,7 +56,7 @@ def test_below_asks_for_what_lost_or_is_not_there_yet(
     run = Run(machine={}, trials=8, effort="full", seed=0, calls=(), results=results)
     path.write_text(run.to_json())
 
-    def measured(case: Case, threads: int, settings: Settings, say: object) -> Result:
+    def measured(case: Case, threads: int, settings: OperatorSettings, say: object) -> Result:
         return result(case, threads, ansorpy=1.0, torch=2.0)
 
     monkeypatch.setitem(main.__globals__, "measure", measured)

@@ -9,7 +9,7 @@ import pytest
 from ansorpy.errors import VerificationFailed
 from ansorpy.evaluation.bench.turns import Policy
 from benchmarks.ops.families.norms import MatrixNorm
-from benchmarks.ops.measure import Settings, measure
+from benchmarks.ops.measure import OperatorSettings, measure
 from benchmarks.ops.providers import PROVIDERS, Provider
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import CALL, case_named
@@ -22,7 +22,7 @@ def test_ours_and_a_peer_are_timed_and_a_stranger_is_named(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
     monkeypatch.setitem(PROVIDERS, "torch", Provider("benchmarks.ops.absent:torch", "none"))
-    settings = Settings(tmp_path / "ops.db", 0, "none", 0, ("onnxruntime", "torch"), QUICK)
+    settings = OperatorSettings(tmp_path / "ops.db", 0, "none", 0, ("onnxruntime", "torch"), QUICK)
     lines: list[str] = []
     result = measure(CALL, 1, settings, lines.append)
     assert list(result.engines) == ["ansorpy", "onnxruntime"]

@@ -18,12 +18,12 @@ from benchmarks.paper.ablation import at_trials
 from benchmarks.paper.claims import CLAIMS
 from benchmarks.paper.variants import LIMITED, OPERATOR, limited, named
 from benchmarks.study.outcomes import Conditions, Outcome, Outcomes
-from benchmarks.study.study import Settings, pages
+from benchmarks.study.study import StudySettings, pages
 from tests.benchmarks.networks.results import result as network_result
 from tests.benchmarks.ops.results import result
 from tests.search.tasks import dense_relu
 
-SETTINGS = Settings(threads=2)
+SETTINGS = StudySettings(threads=2)
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.measure.recorded_grid import Grid, write_grid
 from benchmarks.race.contestant import Contestant
 from benchmarks.race.replay import Race, expected, replayed, run, trials_to
 from benchmarks.spaces.__main__ import main
-from tests.search.grids import grid_of
+from benchmarks.spaces.grid import Grid, write_grid
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 

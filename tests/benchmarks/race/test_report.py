@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorpy.measure.recorded_grid import write_grid
 from benchmarks.common.pages import marks
 from benchmarks.race import live, metaschedule, schedulers, untuned
 from benchmarks.race.__main__ import main, race
 from benchmarks.race.bars import HARD, bars
 from benchmarks.race.contestant import Contestant, contestants
 from benchmarks.race.part_pages import write_part_pages
+from benchmarks.spaces.grid import write_grid
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Conditions, Outcome, Outcomes
-from benchmarks.study.study import Settings, pages
-from tests.search.grids import grid_of
+from benchmarks.study.study import StudySettings, pages
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 DEFAULT = Contestant.default()
-SMALL = Settings(only=("random",), seeds=2, threads=2)
+SMALL = StudySettings(only=("random",), seeds=2, threads=2)
 
 Made = Callable[[Job, int], Mapping[str, Any]]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.measure.recorded_grid import RETIMED, read_grid
-from ansorpy.search.recorded_grid import GridSource
 from benchmarks.spaces.catalogue import FOLDER, PLANS, derived_today, plan_named
-from tests.search.grids import grid_of
+from benchmarks.spaces.grid import RETIMED, read_grid
+from benchmarks.spaces.grid_source import GridSource
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 SPACES = sorted(FOLDER.glob("*.npz"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.random import RandomModel
 from benchmarks.spaces.rank import evaluated
-from tests.search.grids import grid_of
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 

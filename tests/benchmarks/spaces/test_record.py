@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.measure.recorded_grid import PENDING, read_grid
 from benchmarks.ops.families.matmul import Matmul
 from benchmarks.spaces import record
 from benchmarks.spaces.catalogue import Plan
+from benchmarks.spaces.grid import PENDING, read_grid
 
 
 def test_a_space_is_recorded_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

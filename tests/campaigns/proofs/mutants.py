@@ -48,7 +48,7 @@ def mutant(program: Program, rng: np.random.Generator) -> tuple[Program, str] | 
         body = change.stmt(program.body)
         if body is program.body:
             continue
-        changed = replace(program, body=body)
+        changed = program.with_body(body)
         try:
             verify(changed)
         except AnsorpyError:

@@ -56,9 +56,7 @@ class _OnBlocks(Rewriter):
 @pytest.fixture(scope="module")
 def random_programs(tmp_path_factory: pytest.TempPathFactory) -> Emulated:
     made = {f"random{seed}": RandomProgram(seed).build() for seed in SEEDS}
-    on_blocks = {
-        name: Program(p.name, p.params, _OnBlocks().stmt(p.body)) for name, p in made.items()
-    }
+    on_blocks = {name: p.with_body(_OnBlocks().stmt(p.body)) for name, p in made.items()}
     return emulate(on_blocks, tmp_path_factory.mktemp("random"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +119,7 @@ class _Turned(Rewriter):
 def test_rows_of_matrices_must_start_at_whole_vectors() -> None:
     program = a_program()
     with pytest.raises(CodegenError, match="rows of .* do not start at multiples of 16"):
-        emit_cuda(replace(program, body=_Unpadded().stmt(program.body)), GPU, "kernel")
+        emit_cuda(program.with_body(_Unpadded().stmt(program.body)), GPU, "kernel")
 
 
 class _Unpadded(Rewriter):
@@ -140,7 +139,7 @@ class _Unpadded(Rewriter):
 
 def test_lanes_that_reach_what_others_hold_are_refused() -> None:
     program = a_program()
-    wrong = replace(program, body=_Turned().stmt(program.body))
+    wrong = program.with_body(_Turned().stmt(program.body))
     with pytest.raises(
         CodegenError, match="cannot prove that each lane accesses only the elements of C.warp"
     ):

@@ -56,7 +56,7 @@ class _OnBlocks(Rewriter):
 def flattened(source: Program) -> Program:
     """*source* with each nest of parallel loops as one, and that as blocks."""
     body = _Collapsed().stmt(source.body)
-    return Program(source.name, source.params, _OnBlocks().stmt(body))
+    return source.with_body(_OnBlocks().stmt(body))
 
 
 class _Collapsed(Rewriter):

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task

@@ -14,12 +14,12 @@ from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.neural.pruner import Pruner
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.programs import Programs
-from ansorpy.measure.recorded_grid import read_grid
 from ansorpy.measure.records.database import Database
-from ansorpy.search.recorded_grid import GridRunner, GridSource
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
+from benchmarks.spaces.grid import read_grid
+from benchmarks.spaces.grid_source import GridRunner, GridSource
 from tests.cost.neural.spaces import drawn, seconds_of, task_of
 
 FEW = Fitting(examples=512)

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.metrics import rank_correlation
-from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.neural.value_lstm import ValueLSTM
 from ansorpy.cost.programs import Beginning, Programs
@@ -16,10 +16,10 @@ from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import sample_valid
 from ansorpy.search.prefix import begin
-from ansorpy.search.recorded_grid import GridSource
 from ansorpy.search.strategies.beam import value_greedy
 from ansorpy.search.strategy import Context
-from tests.search.grids import grid_of
+from benchmarks.spaces.grid_source import GridSource
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 TASK = matmul(24, 32, 16)

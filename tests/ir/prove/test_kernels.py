@@ -220,7 +220,7 @@ def test_asynchronous_instructions_need_fences_barriers_and_waits(
     known = values(PRODUCT, np.random.default_rng(0))
     faults = 0
     for number in range(1, 1 + sum(isinstance(s, kind) for s in walk_stmts(made.body))):
-        broken = Program(made.name, made.params, Less(kind, number, of).stmt(made.body))
+        broken = made.with_body(Less(kind, number, of).stmt(made.body))
         try:
             run_program(broken, arguments(broken, known))
         except LoweringError:

@@ -17,7 +17,7 @@ from ansorpy.measure.run.client import RunClient
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.run.undisturbed import CREDIT_S
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.supervisor import Failure, Outcome
+from ansorpy.measure.workers.supervisor import Failure, Reply
 from tests.measure.definitions import task_of
 from tests.measure.planted import N, doubling, planted
 
@@ -39,7 +39,7 @@ class Liar:
     asked: list[tuple[Mapping[str, object], float]] = field(default_factory=list)
     """Fields and time limits of all requests."""
 
-    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
+    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Reply:
         self.asked.append((message.fields, timeout_s))
         if message.kind == "open":
             self.opened = message.fields
@@ -105,7 +105,7 @@ class Closed(Liar):
     failures: list[Failure] = field(default_factory=list)
     killed: int = 0
 
-    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
+    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Reply:
         if message.kind == "open" and self.failures:
             return self.failures.pop()
         return super().request(message, timeout_s, starved_s=starved_s)

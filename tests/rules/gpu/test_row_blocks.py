@@ -11,8 +11,8 @@ from ansorpy.ir.loops import Barrier, For, ForKind, walk_stmts
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.gpu.row_blocks import (
-    Kernel,
     RowBlock,
+    RowKernel,
     row_kernel,
     thread_sources,
     threads_in_rows,
@@ -36,9 +36,9 @@ def shares(rows: int, columns: int) -> State:
 
 def test_rows_are_an_axis_whose_blocks_are_apart() -> None:
     kernel = row_kernel(shares(6, 10), "out", ["total"], (), {"i", "j"})
-    assert kernel == Kernel("out", ("total",), ("i",), "i", 10)
+    assert kernel == RowKernel("out", ("total",), ("i",), "i", 10)
     alone = row_kernel(shares(6, 10), "out", ["total"], (), set())
-    assert isinstance(alone, Kernel) and alone.row is None
+    assert isinstance(alone, RowKernel) and alone.row is None
     assert isinstance(row_kernel(shares(1, 10), "out", ["total"], (), {"i"}), str)
 
 
@@ -54,7 +54,9 @@ def test_a_stage_whose_rows_are_others_is_refused() -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(6, 10), (1 << 5, 3), (7, 33)])
 def test_all_threads_come_to_all_barriers(rows: int, columns: int, across: bool) -> None:  # noqa: FBT001
     """However short its loops are, no stage runs on fewer threads than the kernel has."""
-    made = RowBlock(shares(rows, columns), Kernel("out", ("total",), ("i",), "i", columns, across))
+    made = RowBlock(
+        shares(rows, columns), RowKernel("out", ("total",), ("i",), "i", columns, across)
+    )
     made.tile_last()
     made.place("total")
     along = {False: {"out.i/1": 4, "out.j.0/1": 16}, True: {"out.i/1": 16, "out.j.0/1": 4}}[across]

@@ -18,9 +18,9 @@ from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import Step
-from ansorpy.runtime.gpu.branches import Access, accesses_of, branched
+from ansorpy.runtime.control import Argument, MemoryRegion
+from ansorpy.runtime.execution_plan import PlanStep
+from ansorpy.runtime.gpu.branches import CallAccess, accesses_of, branched
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -44,7 +44,9 @@ def test_calls_whose_order_matters_keep_it(most: int, rng: np.random.Generator) 
             starts = rng.integers(0, 60, rng.integers(1, 4))
             calls.append(
                 [
-                    Access("arena", int(at), int(at + rng.integers(1, 12)), bool(rng.integers(2)))
+                    CallAccess(
+                        "arena", int(at), int(at + rng.integers(1, 12)), bool(rng.integers(2))
+                    )
                     for at in starts
                 ]
             )
@@ -58,9 +60,9 @@ def test_calls_whose_order_matters_keep_it(most: int, rng: np.random.Generator) 
 
 
 def test_parallel_branches_go_side_by_side_and_join() -> None:
-    def call(reads: Sequence[int], writes: int) -> list[Access]:
+    def call(reads: Sequence[int], writes: int) -> list[CallAccess]:
         places = [(n, False) for n in reads] + [(writes, True)]
-        return [Access("arena", 64 * n, 64 * n + 64, is_written) for n, is_written in places]
+        return [CallAccess("arena", 64 * n, 64 * n + 64, is_written) for n, is_written in places]
 
     orders = branched([call([0], 1), call([1], 2), call([1], 3), call([2], 4), call([3, 4], 5)])
     assert orders == [Order(0), Order(0), Order(1, (0,)), Order(0), Order(0, (2,))]
@@ -72,7 +74,7 @@ def test_parallel_branches_go_side_by_side_and_join() -> None:
 
 
 def test_slices_of_rows_are_apart_exactly_if_they_share_no_byte(rng: np.random.Generator) -> None:
-    def slice_of(pitch: int, rows: int) -> tuple[Access, set[int]]:
+    def slice_of(pitch: int, rows: int) -> tuple[CallAccess, set[int]]:
         first, width = sorted(rng.integers(0, pitch, 2))
         width = int(width - first) + 1
         start = int(first) + int(rng.integers(3)) * pitch
@@ -81,7 +83,7 @@ def test_slices_of_rows_are_apart_exactly_if_they_share_no_byte(rng: np.random.G
             name="y", shape=(rows, width), dtype=DType.FLOAT32, role=Role.OUTPUT,
             strides=(pitch, 1),
         )  # fmt: skip
-        step = Step(simulated_code(scheduled(1)), (Argument(Memory.ARENA, start * size),),
+        step = PlanStep(simulated_code(scheduled(1)), (Argument(MemoryRegion.ARENA, start * size),),
                     params=(param,))  # fmt: skip
         [access] = accesses_of(step)
         inside = {start + row * pitch + k for row in range(rows) for k in range(width)}

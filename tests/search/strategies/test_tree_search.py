@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import StaticModel
 from ansorpy.ir.task import Task
 from ansorpy.search.prefix import begin
-from ansorpy.search.recorded_grid import GridSource
 from ansorpy.search.strategies.beam import Beam
 from ansorpy.search.strategies.protuner import ProTuner
 from ansorpy.search.strategy import Context
+from benchmarks.spaces.grid_source import GridSource
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.asking import measured, predicted
-from tests.search.grids import grid_of
 from tests.search.tasks import matmul
 
 

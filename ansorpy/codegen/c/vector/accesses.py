@@ -12,6 +12,7 @@ from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.clike.code import COMPARE, UNARY, Code
 from ansorpy.codegen.clike.indices import index
+from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.dtypes import DType
@@ -89,7 +90,7 @@ def is_inside(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
 def load(e: Emitter, expr: Load) -> Code:
     """All lanes of a load, in the type they are computed in."""
     assert e.lanes is not None
-    buffer = e.buffer_of(expr)
+    buffer = buffer_of(expr)
     found = access(e, buffer, expr.indices)
     name = variable_of(e, buffer, found.start)
     if name is not None and found.is_consecutive:

@@ -24,10 +24,11 @@ from ansorpy.codegen.c.vector.accesses import (
     steps_of,
     vector_of,
 )
-from ansorpy.codegen.clike.code import ADD, ATOM, COMPARE, MULTIPLY, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.code import ADD, ATOM, UNARY, Code
 from ansorpy.codegen.clike.indices import is_index
+from ansorpy.codegen.clike.operators import INFIX, chosen, compared, converted, infix
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
-from ansorpy.codegen.passes.expand_functions import undefined
+from ansorpy.codegen.unsupported import buffer_of, undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
@@ -46,16 +47,13 @@ from ansorpy.ir.expr import (
     Select,
     SizeVar,
     Var,
+    has_load,
     walk,
 )
 from ansorpy.ir.operators import BITWISE, SHIFTS
 
 __all__ = ["combined", "operand", "vector"]
 
-_INFIX = {
-    BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY),
-    BinaryOp.DIV: ("/", MULTIPLY),
-}  # fmt: skip
 _BITWISE = {BinaryOp.AND: "&", BinaryOp.MIN: "&", BinaryOp.OR: "|", BinaryOp.MAX: "|"}
 _NAMES = {
     BinaryOp.MIN: "min", BinaryOp.MAX: "max", BinaryOp.DIV: "quotient",
@@ -87,7 +85,7 @@ def _is_alike(e: Emitter, expr: Expr) -> bool:
     if e.lanes.varies(expr):
         return False
     loads = [x for x in walk(expr) if isinstance(x, Load)] if e.guards else []
-    return all(is_inside(e, e.buffer_of(x), x.indices) for x in loads)
+    return all(is_inside(e, buffer_of(x), x.indices) for x in loads)
 
 
 def operand(e: Emitter, expr: Expr) -> Code:
@@ -111,7 +109,7 @@ def _index(e: Emitter, expr: Expr) -> Code:
 def _decided(e: Emitter, cond: Expr) -> tuple[bool, ...] | None:
     """The value of a condition in each lane, if bounds decide it in all; else None."""
     assert e.lanes is not None
-    if any(isinstance(x, Load) for x in walk(cond)):
+    if has_load(cond):
         return None
     found = [e.simplified(e.lanes.in_lane(cond, k)) for k in range(e.lanes.width)]
     constants = [bool(x.value) for x in found if isinstance(x, Const)]
@@ -133,7 +131,7 @@ def _binary(e: Emitter, expr: Binary) -> Code:
     if expr.op in SHIFTS and isinstance(expr.b, Const) and 0 <= expr.b.value < expr.dtype.bits:
         return _shifted(e, expr.op, expr.dtype, vector(e, expr.a), int(expr.b.value))
     a, b = operand(e, expr.a), operand(e, expr.b)
-    if expr.op not in _INFIX:
+    if expr.op not in INFIX:
         a, b = vector(e, expr.a), vector(e, expr.b)
     return binary(e, expr.op, expr.dtype, a, b)
 
@@ -142,7 +140,7 @@ def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     """``a op b`` on vectors of values of *dtype*."""
     if dtype is DType.BOOL:
         return Code(f"({a.at(ATOM)} {_BITWISE[op]} {b.at(ATOM)})")
-    if op in _INFIX and (dtype.is_float or op is not BinaryOp.DIV):
+    if op in INFIX and (dtype.is_float or op is not BinaryOp.DIV):
         return _arithmetic(e, op, dtype, a, b)
     if op is BinaryOp.POW:
         return elementary(e, op, dtype, a, b)
@@ -165,14 +163,12 @@ def _shifted(e: Emitter, op: BinaryOp, dtype: DType, a: Code, distance: int) -> 
 
 def _arithmetic(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     """Sums and products; signed integers are computed as unsigned, so that they wrap around."""
-    sign, level = _INFIX[op]
     if dtype.is_float or not dtype.is_signed:
-        return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level)
+        return infix(op, a, b)
     assert e.lanes is not None
     kind, unsigned = vector_of(e, dtype), f"u{dtype.bits}x{e.lanes.width}"
     e.need(unsigned)
-    left, right = (f"({unsigned}){x.at(UNARY)}" for x in (a, b))
-    return Code(f"({kind})({left} {sign} {right})", UNARY)
+    return converted(kind, infix(op, *(converted(unsigned, x) for x in (a, b))))
 
 
 def _compare(e: Emitter, expr: Compare) -> Code:
@@ -185,7 +181,7 @@ def _compare(e: Emitter, expr: Compare) -> Code:
     if bits is not None:
         return _literal(e, bits)
     a, b = (vector(e, x) for x in (expr.a, expr.b))
-    found = Code(f"{a.at(COMPARE + 1)} {expr.op.value} {b.at(COMPARE + 1)}", COMPARE)
+    found = compared(expr.op.value, a, b)
     if expr.a.dtype in HALF or expr.a.dtype.bits == 32:
         return found
     return Code(f"__builtin_convertvector({found.text}, {vector_of(e, DType.BOOL)})")
@@ -194,7 +190,7 @@ def _compare(e: Emitter, expr: Compare) -> Code:
 def _compared_conditions(e: Emitter, expr: Compare) -> Code:
     """Compare conditions: they are 0 and -1, so the order is the reverse of 0 and 1."""
     a, b = vector(e, expr.b), vector(e, expr.a)
-    return Code(f"{a.at(COMPARE + 1)} {expr.op.value} {b.at(COMPARE + 1)}", COMPARE)
+    return compared(expr.op.value, a, b)
 
 
 def _call(e: Emitter, expr: Call) -> Code:
@@ -287,8 +283,7 @@ def _select(e: Emitter, expr: Select) -> Code:
         if any(reads_twice(x) or _chooses(e, x) for x in (expr.then, expr.other)):
             return branches(e, expr, vector_of(e, expr.dtype), vector)
         cond, then, other = e.value(expr.cond), vector(e, expr.then), vector(e, expr.other)
-        text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
-        return Code(text, TERNARY)
+        return chosen(cond, then, other)
     bits = _decided(e, expr.cond)
     if bits is not None and len(set(bits)) == 1:
         return vector(e, expr.then if bits[0] else expr.other)
@@ -313,7 +308,7 @@ def _cast(e: Emitter, expr: Cast) -> Code:
     if source is wanted:
         return x
     if wanted is DType.BOOL:
-        zero = Code(f"{x.at(COMPARE + 1)} != 0", COMPARE)
+        zero = compared("!=", x, Code("0"))
         return Code(f"__builtin_convertvector({zero.text}, {vector_of(e, DType.BOOL)})")
     if source is DType.BOOL:
         x, source = Code(f"({x.at(ATOM)} & 1)"), DType.INT32

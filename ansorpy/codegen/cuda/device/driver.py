@@ -13,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.checks import (
     ASKED_BYTES,
     DIFFERS,
@@ -35,7 +36,6 @@ from ansorpy.target import Target
 
 __all__ = ["CudaDevice", "bus_place", "device_for"]
 
-Array = npt.NDArray[Any]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch, LaunchPlan
 
 __all__ = ["Device", "Order", "launch_all", "repeat"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

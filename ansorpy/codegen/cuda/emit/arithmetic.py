@@ -10,20 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.codegen.clike.code import ADD, AND, ATOM, MULTIPLY, OR, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.code import ATOM, MULTIPLY, UNARY, Code
+from ansorpy.codegen.clike.operators import INFIX, WRAPPING, chosen, compared, converted, infix
 from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, Function
 from ansorpy.ir.operators import BITWISE, SHIFTS
 
 __all__ = ["binary", "function"]
 
-_INFIX = {
-    BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY),
-    BinaryOp.DIV: ("/", MULTIPLY), BinaryOp.AND: ("&&", AND), BinaryOp.OR: ("||", OR),
-}  # fmt: skip
-_WRAPPING = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 _EXTREMA = {BinaryOp.MAX: "maximum", BinaryOp.MIN: "minimum"}
 _UNSIGNED = {DType.INT32: "unsigned", DType.INT64: "unsigned long long"}
 
@@ -31,20 +27,15 @@ _UNSIGNED = {DType.INT32: "unsigned", DType.INT64: "unsigned long long"}
 def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     """``a op b`` on values of *dtype*."""
     if op in (BinaryOp.AND, BinaryOp.OR):
-        return _infix(op, a, b)
+        return infix(op, a, b)
     return _float(e, op, dtype, a, b) if dtype.is_float else _integer(e, op, dtype, a, b)
-
-
-def _infix(op: BinaryOp, a: Code, b: Code) -> Code:
-    sign, level = _INFIX[op]
-    return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level)
 
 
 def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     kind = register_type(dtype)
     suffix = "" if dtype is DType.FLOAT64 else "f"
-    if op in _INFIX:
-        return _infix(op, a, b)
+    if op in INFIX:
+        return infix(op, a, b)
     if op in _EXTREMA:
         return _extremum(e, op, kind, a, b)
     if op is BinaryOp.POW:
@@ -62,12 +53,12 @@ def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
         return Code(f"{name}<{kind}>({a.text}, {b.text})")
     if op in BITWISE:
         return Code(f"({a.at(UNARY)} {op.value} {b.at(UNARY)})")
-    if op in _WRAPPING:
+    if op in WRAPPING:
         unsigned = _UNSIGNED.get(dtype)
         if unsigned is None:
-            return _cut(dtype, _infix(op, a, b))
-        sides = [Code(f"({unsigned}){x.at(UNARY)}", UNARY) for x in (a, b)]
-        return Code(f"({kind})({_infix(op, *sides).text})", UNARY)
+            return _cut(dtype, infix(op, a, b))
+        sides = [converted(unsigned, x) for x in (a, b)]
+        return converted(kind, infix(op, *sides))
     if op in _EXTREMA:
         return _extremum(e, op, kind, a, b)
     return _divided(e, op, dtype, a, b)
@@ -93,7 +84,7 @@ def _extremum(e: Emitter, op: BinaryOp, kind: str, a: Code, b: Code) -> Code:
 
 def _cut(dtype: DType, x: Code) -> Code:
     """Convert *x*, which C computes as an int, to the width of *dtype*."""
-    return Code(f"({register_type(dtype)}){x.at(UNARY)}", UNARY) if dtype.bits < 32 else x
+    return converted(register_type(dtype), x) if dtype.bits < 32 else x
 
 
 _LIBRARY = {
@@ -126,10 +117,7 @@ def _library(fn: Function, dtype: DType, x: Code) -> Code:
     if not dtype.is_float:
         if fn in _OF_INTEGERS_TOO:
             return x
-        raise CodegenError(
-            f"{fn.value} of {dtype.value} values is not defined",
-            hint="convert the operand to a float type first",
-        )
+        raise undefined(fn, dtype)
     suffix = "" if dtype is DType.FLOAT64 else "f"
     return Code(f"{_LIBRARY[fn]}{suffix}({x.text})")
 
@@ -145,8 +133,7 @@ def _signed(e: Emitter, fn: Function, dtype: DType, x: Code) -> Code:
         return negative
     if not dtype.is_signed:
         return x
-    text = f"{x.at(TERNARY + 1)} < 0 ? {negative.at(TERNARY + 1)} : {x.at(TERNARY)}"
-    return Code(text, TERNARY)
+    return chosen(compared("<", x, Code("0")), negative, x)
 
 
 def _multiply_add(e: Emitter, dtype: DType, args: Sequence[Code]) -> Code:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.codegen.cuda.emit.copies import source_of
 from ansorpy.codegen.cuda.passes.split_kernels import KernelNest
 from ansorpy.codegen.tiles import free_vars
@@ -32,7 +32,6 @@ from ansorpy.ir.loops import (
 
 __all__ = ["Cluster", "cluster_of"]
 
-Ints = npt.NDArray[np.int64]
 
 _MOST = 1 << 20
 """The most blocks for which it is found out whether neighbours copy the same."""

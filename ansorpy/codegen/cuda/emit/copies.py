@@ -9,6 +9,7 @@ from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import Emitter
 from ansorpy.codegen.cuda.emit.expressions import value
+from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.expr import Expr, Load, Select
 from ansorpy.ir.loops import AsyncCopy, Store
 
@@ -24,7 +25,7 @@ def async_copy(e: Emitter, s: AsyncCopy) -> None:
         return
     load, cond = source_of(s)
     target = element(e, s.buffer, s.indices)
-    source = element(e, e.buffer_of(load), load.indices)
+    source = element(e, buffer_of(load), load.indices)
     with e.by_the_first():
         e.line(copied(e, f"&{target}", f"&{source}", cond))
 

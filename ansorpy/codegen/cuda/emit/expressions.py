@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ansorpy.codegen.clike.code import ATOM, COMPARE, MULTIPLY, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.code import ATOM, MULTIPLY, UNARY, Code
 from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.operators import chosen, compared, converted
 from ansorpy.codegen.clike.sharing import named_once
 from ansorpy.codegen.cuda.emit.arithmetic import binary, function
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import buffer_of, refuse_reduction
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -97,7 +98,7 @@ def _binary(e: Emitter, expr: Binary) -> Code:
 
 def _compare(e: Emitter, expr: Compare) -> Code:
     a, b = value(e, expr.a), value(e, expr.b)
-    return Code(f"{a.at(COMPARE + 1)} {expr.op.value} {b.at(COMPARE + 1)}", COMPARE)
+    return compared(expr.op.value, a, b)
 
 
 def _call(e: Emitter, expr: Call) -> Code:
@@ -107,8 +108,7 @@ def _call(e: Emitter, expr: Call) -> Code:
 def _select(e: Emitter, expr: Select) -> Code:
     """Emit ``?:``, which does not evaluate the side not taken either."""
     cond, then, other = (value(e, x) for x in (expr.cond, expr.then, expr.other))
-    text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
-    return Code(text, TERNARY)
+    return chosen(cond, then, other)
 
 
 _NEAREST = {
@@ -123,14 +123,14 @@ def _cast(e: Emitter, expr: Cast) -> Code:
     if source is wanted:
         return x
     if wanted is DType.BOOL:
-        return Code(f"{x.at(COMPARE + 1)} != 0", COMPARE)
+        return compared("!=", x, Code("0"))
     if wanted in HALF:
         return Code(f"to_float({narrowed(e, _float_of(e, x, source, wanted), wanted).text})")
     if source.is_float and wanted.is_int:
         e.need("integers")
         whole = Code(f"{_NEAREST[wanted.of_floats]}({x.text})")
-        return whole if wanted.of_floats is wanted else _as(whole, register_type(wanted))
-    return _as(x, register_type(wanted))
+        return whole if wanted.of_floats is wanted else converted(register_type(wanted), whole)
+    return converted(register_type(wanted), x)
 
 
 def _to_round(e: Emitter, x: Expr, wanted: DType) -> Code:
@@ -158,13 +158,9 @@ _LOG2_E = log2(euler)
 def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
     """Convert *x* to a float32 that rounds to the same 16-bit float *wanted* as *x* itself does."""
     if source.passes_float32(wanted):
-        return _as(x, "float")
+        return converted("float", x)
     e.need("odd")
     return Code(f"to_odd({x.text})")
-
-
-def _as(x: Code, kind: str) -> Code:
-    return Code(f"({kind}){x.at(UNARY)}", UNARY)
 
 
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
@@ -206,17 +202,10 @@ def _place(e: Emitter, expr: Load) -> Code:
     found = e.in_lanes.get(expr)
     if found is not None:
         return found
-    return Code(element(e, e.buffer_of(expr), expr.indices))
-
-
-def _reduce(e: Emitter, expr: Reduce) -> Code:
-    raise CodegenError(
-        "a reduction expression cannot be emitted",
-        hint="lower it to loops around a Store with reduce=... first",
-    )
+    return Code(element(e, buffer_of(expr), expr.indices))
 
 
 EXPRESSIONS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
     Const: _const, Var: _var, Axis: _var, SizeVar: _var, Binary: _binary, Compare: _compare,
-    Call: _call, Select: _select, Cast: _cast, Load: _load, Reduce: _reduce,
+    Call: _call, Select: _select, Cast: _cast, Load: _load, Reduce: refuse_reduction,
 }  # fmt: skip

@@ -114,7 +114,7 @@ def _prepared(program: Program, target: Target) -> Program:
     registers = target.vector_registers // 2 + 1
     program = promote(program, replace(target, vector_bits=32, vector_registers=registers))
     program = longest_bodies(program)
-    return replace(program, body=simplify_stmt(program.body))
+    return program.with_body(simplify_stmt(program.body))
 
 
 class _Kernel:

@@ -24,6 +24,7 @@ from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
 from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
+from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.analysis.affine import divisor_of, linear
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
@@ -106,7 +107,7 @@ def transposed_loop(e: Emitter, s: For) -> bool:
             e.block(f"for (int {k} = 0; {k} < {depth}; ++{k})"),
             e.variable(inner.var, Code(k), (0, depth - 1)),
         ):
-            source = _first(e, e.buffer_of(load), load.indices, s.var)
+            source = _first(e, buffer_of(load), load.indices, s.var)
             guards = () if cond is None else ((cond, True),)
             e.line(f"{rows}[{k}] = {_guarded(e, guards, f'word_at({source})', 'unsigned')};")
         e.line(f"Vec<unsigned, {depth // WORD}> {columns}[{WORD}];")
@@ -149,7 +150,7 @@ def _turned(e: Emitter, s: For, inner: For) -> tuple[AsyncCopy | Store, Load, Ex
         e.variable(s.var, Code(""), (0, width - 1)),
         e.variable(inner.var, Code(""), (0, depth - 1)),
     ):
-        loads = _moves(e, s.var, e.buffer_of(value), value.indices, width)
+        loads = _moves(e, s.var, buffer_of(value), value.indices, width)
         stores = _moves(e, inner.var, body.buffer, body.indices, depth)
     return (body, value, cond) if (width, depth % width) == (WORD, 0) and loads and stores else None
 
@@ -196,7 +197,7 @@ def _copied_width(e: Emitter, s: For, copy: AsyncCopy) -> int:
                 _moves(e, s.var, buffer, indices, width)
                 for buffer, indices in (
                     (copy.buffer, copy.indices),
-                    (e.buffer_of(load), load.indices),
+                    (buffer_of(load), load.indices),
                 )
             ):
                 return width
@@ -207,7 +208,7 @@ def _copy(e: Emitter, var: Var, copy: AsyncCopy, width: int, start: Expr) -> Non
     """Start copying *width* iterations from *start*."""
     load, cond = source_of(copy)
     target = _vec(e, copy.buffer, copy.indices, width, {var: start})
-    source = _vec(e, e.buffer_of(load), load.indices, width, {var: start})
+    source = _vec(e, buffer_of(load), load.indices, width, {var: start})
     e.line(copied(e, f"&{target}", f"&{source}", cond))
 
 
@@ -224,7 +225,7 @@ def _lanes(e: Emitter, s: For, store: Store, loads: Mapping[Load, _Guards], widt
     moved = {
         load: guards
         for load, guards in loads.items()
-        if _moves(e, s.var, e.buffer_of(load), load.indices, width)
+        if _moves(e, s.var, buffer_of(load), load.indices, width)
     }
     stores = _moves(e, s.var, store.buffer, store.indices, width)
     return _Lanes(s.var, fixed(s.extent), store, width, moved, stores)
@@ -279,16 +280,16 @@ def _at_once(e: Emitter, lanes: _Lanes, start: Expr, first: Code) -> None:
     target = _vec(e, store.buffer, store.indices, width, whole) if lanes.stores else None
     source = _copied(store, lanes.moved)
     if target is not None and source is not None:
-        found = _vec(e, e.buffer_of(source), source.indices, width, whole)
+        found = _vec(e, buffer_of(source), source.indices, width, whole)
         kind = f"Vec<{C_TYPES[source.dtype]}, {width}>"
         e.line(f"{target} = {_guarded(e, lanes.moved[source], found, kind)};")
         return
     before, e.in_lanes = e.in_lanes, dict(e.in_lanes)
     lane = e.names.fresh(lanes.var.name)
     for load, guards in lanes.moved.items():
-        name = e.names.fresh(f"{e.place(e.buffer_of(load))}_{width}")
+        name = e.names.fresh(f"{e.place(buffer_of(load))}_{width}")
         kind = f"Vec<{C_TYPES[load.dtype]}, {width}>"
-        found = _vec(e, e.buffer_of(load), load.indices, width, whole)
+        found = _vec(e, buffer_of(load), load.indices, width, whole)
         e.line(f"const {kind} {name} = {_guarded(e, guards, found, kind)};")
         e.in_lanes[load] = Code(f"{name}.at[{lane}]")
     made = _target(e, lanes, target)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal, NamedTuple
 
-from ansorpy.codegen.wire import DimField, ExtentField
+from ansorpy.codegen.extent_fields import DimField, ExtentField
 from ansorpy.ir.extents import Extent, prod_of
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim

@@ -12,7 +12,6 @@ The last index counts the registers of one fragment, the indices before it the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
@@ -55,8 +54,7 @@ def held_by_lanes(program: Program) -> Program:
     Raises:
         CodegenError: It cannot be proved that each lane accesses only elements it holds.
     """
-    body = _Held({}, {}, {}).stmt(program.body)
-    return program if body is program.body else replace(program, body=body)
+    return program.with_body(_Held({}, {}, {}).stmt(program.body))
 
 
 class _Held(Rewriter):

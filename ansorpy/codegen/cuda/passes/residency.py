@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Ints
 from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import linear
@@ -35,7 +35,6 @@ from ansorpy.target import Target
 
 __all__ = ["ADDRESSES", "BESIDE", "blocks_at_once", "operands_of"]
 
-Ints = npt.NDArray[np.int64]
 
 BESIDE = 56
 """Minimum registers of a thread besides its sums: operands, addresses, counters.

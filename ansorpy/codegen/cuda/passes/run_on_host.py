@@ -7,8 +7,6 @@ for i: # blockIdx.x                for i:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
@@ -50,7 +48,7 @@ def for_host(program: Program) -> Program:
                 f"{program.name} computes constants with threads that cooperate",
                 hint="compute these values beforehand, or do not declare their inputs constant",
             )
-    return replace(program, body=_serial(program.body, frozenset()))
+    return program.with_body(_serial(program.body, frozenset()))
 
 
 def _serial(s: Stmt, bound: frozenset[ForKind]) -> Stmt:

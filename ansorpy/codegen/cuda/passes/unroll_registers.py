@@ -44,8 +44,7 @@ def unroll_registers(program: Program, target: Target) -> Program:
     well.
     """
     variables = _indexing(program.body, target.vector_registers * 4)
-    body = _Unrolled(variables).stmt(program.body)
-    return program if body is program.body else Program(program.name, program.params, body)
+    return program.with_body(_Unrolled(variables).stmt(program.body))
 
 
 class _Unrolled(Rewriter):

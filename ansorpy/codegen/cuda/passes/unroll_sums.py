@@ -45,9 +45,7 @@ def longest_bodies(program: Program) -> Program:
     A program that would exceed ``MOST_STATEMENTS`` is returned unchanged.
     """
     body = _Longer().stmt(program.body)
-    if body is program.body or written_out(body) > MOST_STATEMENTS:
-        return program
-    return Program(program.name, program.params, body)
+    return program if written_out(body) > MOST_STATEMENTS else program.with_body(body)
 
 
 def steps_at_once(extent: int, most: int) -> int:

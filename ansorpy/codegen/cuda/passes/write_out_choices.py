@@ -34,8 +34,7 @@ __all__ = ["written_choices"]
 
 def written_choices(program: Program) -> Program:
     """Expand each unrolled loop whose variable a select compares for equality."""
-    body = _Once().stmt(_written(program.body, {}))
-    return program if body is program.body else Program(program.name, program.params, body)
+    return program.with_body(_Once().stmt(_written(program.body, {})))
 
 
 def _written(s: Stmt, ranges: dict[Var, tuple[int, int]]) -> Stmt:

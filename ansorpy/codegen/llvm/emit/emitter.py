@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.affine import Affine
 from ansorpy.codegen.llvm.emit.module import Module
-from ansorpy.codegen.llvm.emit.scopes import Scope
+from ansorpy.codegen.llvm.emit.scopes import BlockScope
 from ansorpy.codegen.llvm.emit.text import INLINE, FunctionText, Value, mask_bits, mask_literal
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var
@@ -76,7 +76,7 @@ class Emitter:
         self.places: dict[Buffer, Place] = {}
         self.allocas = text.out
         text.continue_here()
-        self.scopes = [Scope(text.out)]
+        self.scopes = [BlockScope(text.out)]
         text.continue_here()
         self.lanes: Lanes | None = None
         self.guards: tuple[Guard, ...] = ()
@@ -123,7 +123,7 @@ class Emitter:
         return len(self.scopes) - 1
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> BlockScope:
         return self.scopes[-1]
 
     def pure(self, level: int, text: str) -> str:
@@ -142,10 +142,10 @@ class Emitter:
         return name
 
     @contextmanager
-    def nested_scope(self) -> Iterator[Scope]:
+    def nested_scope(self) -> Iterator[BlockScope]:
         """Open the scope of a body whose block has just begun (phis may precede the prelude)."""
         self.text.continue_here()
-        scope = Scope(self.text.out)
+        scope = BlockScope(self.text.out)
         self.text.continue_here()
         self.scopes.append(scope)
         yield scope

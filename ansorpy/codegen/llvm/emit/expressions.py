@@ -19,7 +19,7 @@ from ansorpy.codegen.llvm.emit.indices import compare, index_value, is_index
 from ansorpy.codegen.llvm.emit.math import FUNCTIONS, library_call
 from ansorpy.codegen.llvm.emit.text import Value, float_literal, register_type
 from ansorpy.codegen.llvm.emit.transposes import load_transposed
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import buffer_of, refuse_reduction
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -39,7 +39,6 @@ from ansorpy.ir.expr import (
     Var,
     is_zero,
 )
-from ansorpy.ir.loops import Buffer
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -144,7 +143,7 @@ def _zero_padded(e: Emitter, expr: Select) -> tuple[Value, bool]:
     then = expr.then
     if not is_zero(expr.other) or not isinstance(then, Load):
         return e.value(then), False
-    use = access(e, _buffer(then), [e.index(index) for index in then.indices])
+    use = access(e, buffer_of(then), [e.index(index) for index in then.indices])
     value = load(e, use)
     each_lane = bool(value.lanes) or not e.guards[-1].cond.lanes
     return value, each_lane and not use.in_bounds and len(e.guards) == 1
@@ -155,27 +154,10 @@ def _cast(e: Emitter, expr: Cast) -> Value:
 
 
 def _load(e: Emitter, expr: Load) -> Value:
-    in_block = load_transposed(e, _buffer(expr), expr)
+    in_block = load_transposed(e, buffer_of(expr), expr)
     if in_block is not None:
         return from_stored(e, in_block, expr.dtype)
-    return load(e, access(e, _buffer(expr), [e.index(index) for index in expr.indices]))
-
-
-def _buffer(expr: Load) -> Buffer:
-    if not isinstance(expr.source, Buffer):
-        raise CodegenError(
-            f"the program reads {expr.source.name}, which is a tensor of the definition, "
-            "not a buffer",
-            hint="lower the schedule to a loop program first",
-        )
-    return expr.source
-
-
-def _reduce(e: Emitter, expr: Reduce) -> Value:
-    raise CodegenError(
-        "a reduction expression cannot be emitted",
-        hint="lower it to loops around a Store with reduce=... first",
-    )
+    return load(e, access(e, buffer_of(expr), [e.index(index) for index in expr.indices]))
 
 
 EXPRESSIONS: Mapping[type[Expr], Callable[[Any, Any], Value]] = {
@@ -189,5 +171,5 @@ EXPRESSIONS: Mapping[type[Expr], Callable[[Any, Any], Value]] = {
     Select: _select,
     Cast: _cast,
     Load: _load,
-    Reduce: _reduce,
+    Reduce: refuse_reduction,
 }

@@ -10,11 +10,12 @@ from ansorpy.codegen.llvm.emit.indices import scalar
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.ir.expr import as_expr
 from ansorpy.ir.extents import Extent, least, most
+from ansorpy.ir.loops import For
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
 
-__all__ = ["counted_loop"]
+__all__ = ["counted_loop", "serial_loop"]
 
 
 def counted_loop(
@@ -50,3 +51,13 @@ def counted_loop(
     text.branch_if(again, label, after)
     text.start_block(after)
     text.continue_here()
+
+
+def serial_loop(e: Emitter, loop: For) -> None:
+    """Emit *loop*, of whatever kind, one iteration after the other."""
+
+    def body(index: Affine) -> None:
+        with e.bound({loop.var: index}):
+            e.statement(loop.body)
+
+    counted_loop(e, loop.extent, loop.var.name, body)

@@ -13,7 +13,7 @@ from ansorpy.codegen.llvm.emit.arithmetic import call, fma, op
 from ansorpy.codegen.llvm.emit.conversions import bitcast
 from ansorpy.codegen.llvm.emit.scaling import scale
 from ansorpy.codegen.llvm.emit.text import Value
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Function
 
@@ -82,10 +82,7 @@ def _library(name: str) -> Callable[[Emitter, DType, Value], Value]:
 
 def _require_float(fn: Function, dtype: DType) -> None:
     if not dtype.is_float:
-        raise CodegenError(
-            f"{fn.value} of {dtype.value} values is not defined",
-            hint="convert the operand to a float type first",
-        )
+        raise undefined(fn, dtype)
 
 
 def library_call(e: Emitter, name: str, *operands: Value) -> Value:

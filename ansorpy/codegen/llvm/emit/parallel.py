@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, constant, symbol
 from ansorpy.codegen.llvm.emit.functions import SCRATCH, TEAM, THREADS, Parameter, open_function
 from ansorpy.codegen.llvm.emit.indices import scalar
-from ansorpy.codegen.llvm.emit.loops import counted_loop
+from ansorpy.codegen.llvm.emit.loops import counted_loop, serial_loop
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.storage import allocated, buffers_used
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, SizeVar, Var, as_expr, walk
@@ -49,7 +49,7 @@ class _Region:
 def emit_parallel(e: Emitter, loop: For) -> None:
     """Outline *loop* and call the function; inside another parallel loop it runs serially."""
     if e.in_region:
-        _serially(e, loop)
+        serial_loop(e, loop)
         return
     region = _region(e, loop)
     _emit_body(e, region)
@@ -60,14 +60,6 @@ def emit_parallel(e: Emitter, loop: For) -> None:
         if writes:
             e.scope.loads.forget(buffer)
             e.scope.written.add(buffer)
-
-
-def _serially(e: Emitter, loop: For) -> None:
-    def body(index: Affine) -> None:
-        with e.bound({loop.var: index}):
-            e.statement(loop.body)
-
-    counted_loop(e, loop.extent, loop.var.name, body)
 
 
 def _region(e: Emitter, loop: For) -> _Region:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ansorpy.codegen.llvm.emit.text import Value
 from ansorpy.ir.loops import Buffer
 
-__all__ = ["LoadCache", "Scope"]
+__all__ = ["LoadCache", "BlockScope"]
 
 _Held = dict[tuple[int, str], tuple[int, Value]]  # (byte offset, type) -> (bytes, value)
 
@@ -55,7 +55,7 @@ class LoadCache:
 
 
 @dataclass(slots=True)
-class Scope:
+class BlockScope:
     """One loop body or branch while its code is being written."""
 
     prelude: list[str]

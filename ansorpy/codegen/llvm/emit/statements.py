@@ -21,11 +21,12 @@ from ansorpy.codegen.llvm.emit.arithmetic import (
     number,
 )
 from ansorpy.codegen.llvm.emit.dots import dot
-from ansorpy.codegen.llvm.emit.loops import counted_loop
+from ansorpy.codegen.llvm.emit.loops import serial_loop
 from ansorpy.codegen.llvm.emit.parallel import emit_parallel
 from ansorpy.codegen.llvm.emit.text import Value
 from ansorpy.codegen.llvm.emit.transposes import transposes
 from ansorpy.codegen.llvm.emit.vectorized import emit_blocks, emit_vectorized
+from ansorpy.codegen.unsupported import gpu_loop
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
@@ -69,19 +70,8 @@ def _for(e: Emitter, loop: For) -> None:
         return
     handler = _LOOPS.get(loop.kind)
     if handler is None:
-        raise CodegenError(
-            f"loop {loop.var.name} is {loop.kind.value}, which has no meaning on a CPU",
-            hint="block and thread loops need a CUDA target",
-        )
+        raise gpu_loop(loop)
     handler(e, loop)
-
-
-def _serial(e: Emitter, loop: For) -> None:
-    def body(index: Affine) -> None:
-        with e.bound({loop.var: index}):
-            e.statement(loop.body)
-
-    counted_loop(e, loop.extent, loop.var.name, body)
 
 
 def _unrolled(e: Emitter, loop: For) -> None:
@@ -343,7 +333,7 @@ def _of_blocks(e: Emitter, stmt: Stmt) -> None:
 
 
 _LOOPS: Mapping[ForKind, Callable[[Any, For], None]] = {
-    ForKind.SERIAL: _serial,
+    ForKind.SERIAL: serial_loop,
     ForKind.UNROLLED: _unrolled,
     ForKind.VECTORIZED: emit_vectorized,
     ForKind.PARALLEL: emit_parallel,

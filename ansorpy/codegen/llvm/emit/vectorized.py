@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.affine import Affine, constant, from_lane_values
 from ansorpy.codegen.llvm.emit.emitter import Lanes
-from ansorpy.codegen.llvm.emit.loops import counted_loop
+from ansorpy.codegen.llvm.emit.loops import counted_loop, serial_loop
 from ansorpy.codegen.llvm.emit.transposes import Block
 from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, vector_space
 from ansorpy.ir.expr import Var
@@ -28,14 +28,14 @@ _CHUNKS_A_STEP = 4
 def emit_vectorized(e: Emitter, loop: For) -> None:
     """Emit *loop* and the vectorized loops directly inside it as one vector iteration space."""
     if e.lanes is not None:
-        _inside_vector_loop(e, loop)
+        serial_loop(e, loop)  # it is not directly in the loop whose lanes are open
         return
     space = vector_space(loop)
     lanes = e.module.lanes_of(loop, space.body)
     if space.extent // lanes > _UNROLLED_CHUNKS:
         inner = space.extent // space.loops[0][1]
         if inner >= lanes:
-            _outermost_serial(e, loop)
+            serial_loop(e, loop)
             return
         group = lanes * _CHUNKS_A_STEP if inner == 1 else lanes // math.gcd(inner, lanes)
         if group <= space.loops[0][1]:
@@ -56,24 +56,6 @@ def emit_blocks(e: Emitter, loop: For) -> None:
             with e.bound({loop.var: constant(step)}):
                 _emit_chunk(e, space, chunk, None, 0)
     e.block = None
-
-
-def _inside_vector_loop(e: Emitter, loop: For) -> None:
-    """Emit a vectorized loop not directly nested in the outer one as a serial loop."""
-
-    def body(index: Affine) -> None:
-        with e.bound({loop.var: index}):
-            e.statement(loop.body)
-
-    counted_loop(e, loop.extent, loop.var.name, body)
-
-
-def _outermost_serial(e: Emitter, loop: For) -> None:
-    def body(index: Affine) -> None:
-        with e.bound({loop.var: index}):
-            e.statement(loop.body)
-
-    counted_loop(e, loop.extent, loop.var.name, body)
 
 
 def _looped(e: Emitter, space: VectorSpace, group: int, lanes: int) -> None:

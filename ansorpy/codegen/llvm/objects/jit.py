@@ -21,12 +21,12 @@ from ansorpy.target import Target
 if TYPE_CHECKING:
     from llvmlite import binding
 
-__all__ = ["Library", "load"]
+__all__ = ["LoadedObjects", "load"]
 
 _names = itertools.count()
 
 
-class Library:
+class LoadedObjects:
     """Loaded objects; addresses are valid until :meth:`close` or garbage collection."""
 
     def __init__(self, tracker: binding.orcjit.ResourceTracker, symbols: Iterable[str]) -> None:
@@ -52,7 +52,7 @@ class Library:
         if tracker is not None:
             tracker.close()
 
-    def __enter__(self) -> Library:
+    def __enter__(self) -> LoadedObjects:
         return self
 
     def __exit__(
@@ -70,7 +70,7 @@ def load(
     symbols: Sequence[str] = (),
     imports: Mapping[str, int] | None = None,
     labels: Mapping[str, str] | None = None,
-) -> Library:
+) -> LoadedObjects:
     """Link *objects* into this process.  With ``ANSORPY_PERF``, ``perf`` knows their functions.
 
     Args:
@@ -104,7 +104,7 @@ def load(
         tracker = builder.link(_linker(), f"ansorpy.{next(_names)}")
     except RuntimeError as error:
         raise CodegenError(f"the object code cannot be loaded: {error}") from error
-    library = Library(tracker, wanted)
+    library = LoadedObjects(tracker, wanted)
     if is_mapped:
         write_map(images, library.address, labels or {})
     return library
@@ -120,7 +120,7 @@ def _linker() -> binding.LLJIT:
 
 
 @singleton
-def _team() -> Library:
+def _team() -> LoadedObjects:
     """The threads of this process's parallel loops."""
     team = load([team_object(Target.host(), ends_with_library=False)], symbols=[TEAM, STOP])
     # Stop the threads before the interpreter frees the code they run.

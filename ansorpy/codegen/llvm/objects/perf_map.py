@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Function", "functions_of", "map_path", "write_map"]
+__all__ = ["MappedFunction", "functions_of", "map_path", "write_map"]
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -21,7 +21,7 @@ _SYMTAB, _FUNCTION, _GLOBAL = 2, 2, 1
 
 
 @dataclass(frozen=True)
-class Function:
+class MappedFunction:
     """A function that an object file defines, *offset* bytes into a *section*.
 
     ``is_global``: whether a linker finds it by its name.
@@ -39,7 +39,7 @@ def map_path() -> Path:
     return Path(f"/tmp/perf-{os.getpid()}.map")
 
 
-def functions_of(image: bytes) -> Iterator[Function]:
+def functions_of(image: bytes) -> Iterator[MappedFunction]:
     """The functions that the 64-bit ELF object *image* defines."""
     fields = _HEADER.unpack_from(image, 0)
     table, entry, count = fields[6], fields[11], fields[12]
@@ -53,7 +53,7 @@ def functions_of(image: bytes) -> Iterator[Function]:
             if info & 15 == _FUNCTION and section:
                 end = image.index(b"\0", names + name)
                 text = image[names + name : end].decode()
-                yield Function(text, section, offset, length, info >> 4 == _GLOBAL)
+                yield MappedFunction(text, section, offset, length, info >> 4 == _GLOBAL)
 
 
 def write_map(

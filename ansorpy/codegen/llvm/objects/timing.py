@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import NOW, NOW_SOURCE
-from ansorpy.codegen.llvm.objects.jit import Library, load
+from ansorpy.codegen.llvm.objects.jit import LoadedObjects, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.singletons import singleton
 from ansorpy.target import Target
@@ -70,7 +70,7 @@ done:
 
 
 @singleton
-def _library() -> Library:
+def _library() -> LoadedObjects:
     """The loaded code, built once per process."""
     return load([compile_ir(_SOURCE, Target.host())], symbols=[_SYMBOL])
 

@@ -15,7 +15,8 @@ from math import gcd
 
 import numpy as np
 
-from ansorpy.cost.nest_view import BufferView, Floats, Masks
+from ansorpy.arrays import Floats, Masks
+from ansorpy.cost.nest_view import BufferView
 
 __all__ = ["Rows", "SetCache", "distinct", "stacked"]
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.tile import Tile
 from ansorpy.cost.counts import OpCounts
-from ansorpy.cost.nest_view import Floats, LeafView, Masks
+from ansorpy.cost.nest_view import LeafView
 
 __all__ = ["CoreCycles", "StepCycles", "core_cycles", "step_cycles"]
 

@@ -9,8 +9,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.cost.analytic.cpu.cache_sets import Rows, SetCache, distinct, stacked
-from ansorpy.cost.nest_view import BufferView, Floats, LeafView, Masks
+from ansorpy.cost.nest_view import BufferView, LeafView
 
 __all__ = ["Footprints", "Traffic"]
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.cpu.bound import cpu_limits, handover_cpu_seconds
 from ansorpy.cost.analytic.cpu.core import CoreCycles, StepCycles, core_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.memory import Footprints
 from ansorpy.cost.analytic.cpu.tile import tile_of
 from ansorpy.cost.analytic.limits import Limits
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.nest_view import LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 

@@ -8,9 +8,10 @@ from math import log2
 
 import numpy as np
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.codegen.vectors import bits_of
 from ansorpy.cost.analytic.cpu.machine import MachineModel
-from ansorpy.cost.nest_view import AccessView, Floats, LeafView, Masks
+from ansorpy.cost.nest_view import AccessView, LeafView
 
 __all__ = ["Tile", "tile_of"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.nest_view import Floats
+from ansorpy.arrays import Floats
 
 __all__ = ["BANK_BYTES", "bank_cycles"]
 

@@ -13,9 +13,10 @@ from dataclasses import fields
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.statement import Resources, Statement, fills
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.nest_view import LeafView
 from ansorpy.target import Target
 
 __all__ = ["gpu_causes", "gpu_seconds"]

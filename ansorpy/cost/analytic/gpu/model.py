@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.gpu.bound import gpu_least_seconds, gpu_limits
 from ansorpy.cost.analytic.gpu.kernel import gpu_causes, gpu_seconds
 from ansorpy.cost.analytic.limits import Limits
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.nest_view import LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 

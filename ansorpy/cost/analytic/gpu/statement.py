@@ -8,14 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.codegen.cuda.passes.residency import ADDRESSES, BESIDE
 from ansorpy.codegen.cuda.passes.unroll_registers import MOST_STATEMENTS
-from ansorpy.cost.access import AccessView, Masks, number_of
+from ansorpy.cost.access import AccessView, number_of
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES, bank_cycles
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.straight_line import Body
 from ansorpy.cost.analytic.gpu.warps import held_resources
-from ansorpy.cost.nest_view import BufferView, Floats, LeafView
+from ansorpy.cost.nest_view import BufferView, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind
 from ansorpy.schedule.lowering.gpu.pipeline import LEAST_BYTES

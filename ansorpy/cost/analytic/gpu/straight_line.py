@@ -6,9 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ansorpy.arrays import Floats, Masks
 from ansorpy.codegen.cuda.passes.unroll_sums import MOST_PRODUCTS, MOST_STEPS
-from ansorpy.cost.access import AccessView, Masks
-from ansorpy.cost.nest_view import Floats, LeafView
+from ansorpy.cost.access import AccessView
+from ansorpy.cost.nest_view import LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 

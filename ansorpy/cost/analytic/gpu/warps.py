@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES
-from ansorpy.cost.nest_view import BufferView, Floats
+from ansorpy.cost.nest_view import BufferView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ansorpy.frontend.onnx.context import Unsupported
 
 __all__ = [
-    "COORDINATES", "Axis", "Places", "ResizeRule", "Weights", "coordinates", "nearest", "weighted",
+    "COORDINATES", "Places", "ResizeRule", "ResizedAxis", "Weights", "coordinates", "nearest",
+    "weighted",
 ]  # fmt: skip
 
 Places = NDArray[np.int64]
@@ -41,7 +42,7 @@ class ResizeRule:
 
 
 @dataclass(frozen=True)
-class Axis:
+class ResizedAxis:
     """An axis of ``size`` elements, resized to ``out``; ``region`` is in fractions of the axis."""
 
     axis: int
@@ -57,7 +58,7 @@ class Axis:
         return float(self.out) if math.isclose(exact, self.out, rel_tol=1e-5) else exact
 
 
-def coordinates(axis: Axis, mode: str) -> NDArray[np.float32]:
+def coordinates(axis: ResizedAxis, mode: str) -> NDArray[np.float32]:
     """The position in the old axis, in elements, of each element of the new one."""
     f = np.float32
     x, scale = np.arange(axis.out, dtype=np.float32), f(axis.scale)
@@ -84,7 +85,7 @@ def coordinates(axis: Axis, mode: str) -> NDArray[np.float32]:
     return found.astype(np.float32)
 
 
-def nearest(at: NDArray[np.float32], axis: Axis, rounding: str) -> Places:
+def nearest(at: NDArray[np.float32], axis: ResizedAxis, rounding: str) -> Places:
     """The element nearest to each coordinate; ``by direction`` rounds up if the axis shrinks."""
     half = np.float32(0.5)
     match rounding:
@@ -106,7 +107,7 @@ def nearest(at: NDArray[np.float32], axis: Axis, rounding: str) -> Places:
 
 def weighted(
     at: NDArray[np.float32],
-    axis: Axis,
+    axis: ResizedAxis,
     mode: str,
     antialias: bool,
     exclude_outside: bool,

@@ -12,8 +12,8 @@ import numpy as np
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.images.coordinates import (
     COORDINATES,
-    Axis,
     Places,
+    ResizedAxis,
     ResizeRule,
     Weights,
     coordinates,
@@ -34,7 +34,7 @@ from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 __all__ = ["OPERATORS"]
 
 _MODES = ("nearest", "linear", "cubic")
-AnyAxis = Axis | SizedAxis
+AnyAxis = ResizedAxis | SizedAxis
 
 
 def resize(ctx: NodeContext) -> str:
@@ -83,7 +83,7 @@ def _scaled(
     if not isinstance(extent, int):
         return resized_by(axis, extent, scale)
     out = int(np.floor(np.float32(scale) * np.float32(extent)))
-    return Axis(axis, extent, out, scale, region)
+    return ResizedAxis(axis, extent, out, scale, region)
 
 
 def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
@@ -119,7 +119,8 @@ def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
         return [resized_to(d, e, out) for d, e, out in zip(named, have, sizes, strict=True)]
     found, wanted = _of_sizes(ctx, np.asarray(sizes, np.int64), have)
     return [
-        Axis(d, shape[d], int(wanted[n]), float(found[n]), regions[n]) for n, d in enumerate(named)
+        ResizedAxis(d, shape[d], int(wanted[n]), float(found[n]), regions[n])
+        for n, d in enumerate(named)
     ]
 
 
@@ -159,7 +160,7 @@ def _resized(ctx: NodeContext, rule: ResizeRule, axes: Sequence[AnyAxis]) -> str
     for axis in sorted(axes, key=_turn):
         if axis.scale == 1 and axis.out == axis.size and rule.coordinates != "tf_crop_and_resize":
             continue  # tf_crop_and_resize may move elements even at scale 1
-        table = axis if isinstance(axis, Axis) else axis.largest(rule.coordinates)
+        table = axis if isinstance(axis, ResizedAxis) else axis.largest(rule.coordinates)
         if table is None or (table is not axis and rule.exclude_outside):
             value = _computed(ctx, value, rule, axis)
             continue
@@ -172,7 +173,7 @@ def _resized(ctx: NodeContext, rule: ResizeRule, axes: Sequence[AnyAxis]) -> str
             value = ctx.emit(Resample(axis.axis, axis.out), [value, *tables])
     value = ctx.emit(Repeat(tuple(t or 1 for t in times)), [value]) if max(times) > 1 else value
     if rule.coordinates == "tf_crop_and_resize":
-        value = _marked_outside(ctx, value, rule, [a for a in axes if isinstance(a, Axis)])
+        value = _marked_outside(ctx, value, rule, [a for a in axes if isinstance(a, ResizedAxis)])
     return value
 
 
@@ -190,7 +191,7 @@ def _computed(ctx: NodeContext, value: str, rule: ResizeRule, axis: AnyAxis) -> 
     return ctx.emit(Resample(axis.axis, axis.out), [value, *tables])
 
 
-def _taken(rule: ResizeRule, axis: Axis) -> tuple[Places, Weights | None]:
+def _taken(rule: ResizeRule, axis: ResizedAxis) -> tuple[Places, Weights | None]:
     """Source positions and weights; no weights where each result is one unchanged element."""
     at = coordinates(axis, rule.coordinates)
     if rule.mode == "nearest":
@@ -201,13 +202,15 @@ def _taken(rule: ResizeRule, axis: Axis) -> tuple[Places, Weights | None]:
     return (places[:, :1], None) if axis.size == 1 else (places, weights)
 
 
-def _repeated(places: Places, axis: Axis) -> int:
+def _repeated(places: Places, axis: ResizedAxis) -> int:
     """How often each element is repeated in succession; 0 if *places* is not a repetition."""
     times = axis.out // axis.size
     return times if np.array_equal(places[:, 0], np.arange(axis.out) // max(times, 1)) else 0
 
 
-def _marked_outside(ctx: NodeContext, value: str, rule: ResizeRule, axes: Sequence[Axis]) -> str:
+def _marked_outside(
+    ctx: NodeContext, value: str, rule: ResizeRule, axes: Sequence[ResizedAxis]
+) -> str:
     """*value* with the extrapolation value wherever a coordinate is outside the image."""
     rank = len(ctx.shape())
     inside = np.ones((1,) * rank, bool)

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size
-from ansorpy.frontend.onnx.images.coordinates import Axis, ResizeRule
+from ansorpy.frontend.onnx.images.coordinates import ResizedAxis, ResizeRule
 from ansorpy.frontend.onnx.ratio import ratio_of
 from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Reshape
 from ansorpy.ir.dtypes import DType
@@ -48,12 +48,12 @@ class SizedAxis:
     scale: float | None
     factor: str | None = None
 
-    def largest(self, coordinates: str) -> Axis | None:
+    def largest(self, coordinates: str) -> ResizedAxis | None:
         """The axis at its largest size, if its positions are those at all sizes."""
         alone = coordinates == "pytorch_half_pixel" and least(self.out) < 2
         if self.scale is None or coordinates not in _FREE or alone:
             return None
-        return Axis(self.axis, most(self.size), most(self.out), self.scale)
+        return ResizedAxis(self.axis, most(self.size), most(self.out), self.scale)
 
     def refused(self, what: str) -> Unsupported:
         return Unsupported(what, one_size(dims_of([self.size, self.out])))

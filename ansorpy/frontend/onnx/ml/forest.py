@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.arrays import Floats, Ints
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
@@ -16,9 +17,6 @@ __all__ = ["MODES", "NEUTRAL", "Forest", "aggregated", "leaves_of"]
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "MEMBER")
 """Comparisons of a feature with a node's value, by number."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

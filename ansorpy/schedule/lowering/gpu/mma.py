@@ -104,13 +104,13 @@ def in_fragments(
         **dict(zip(order, axes, strict=True)), **dict(zip(op.reduce_axes, reduce, strict=True)),
     }  # fmt: skip
     total = by.pattern.dtype
-    read = [_as(substitute(Load(operand, at), own), total) for operand, at in (left, right)]
+    read = [substitute(Load(operand, at), own).astype(total) for operand, at in (left, right)]
     body = Reduce(ReduceKind.SUM, read[0] * read[1], reduce)
     shape = tuple(axis.extent for axis in order)
     summed = ComputeOp(name(f"{op.name}.warp"), shape, axes, reduce, body, op.attrs)
     final_axes = _fresh(op.axes, AxisKind.SPACE)
     back = dict(zip(op.axes, final_axes, strict=True))
-    copy = _as(Load(summed, tuple(back[axis] for axis in order)), op.dtype)
+    copy = Load(summed, tuple(back[axis] for axis in order)).astype(op.dtype)
     final = ComputeOp(op.name, op.shape, final_axes, (), copy)
     return final, (left[0], right[0], summed)
 
@@ -139,7 +139,3 @@ def _rounded(x: Expr) -> Expr:
 
 def _fresh(axes: tuple[Axis, ...], kind: AxisKind) -> tuple[Axis, ...]:
     return tuple(Axis(axis.name, axis.extent, kind) for axis in axes)
-
-
-def _as(e: Expr, wanted: DType) -> Expr:
-    return e if e.dtype is wanted else e.astype(wanted)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import AxisKind, Cast, Expr, Load, ReduceKind, Var, as_expr
+from ansorpy.ir.expr import AxisKind, Expr, Load, ReduceKind, Var, as_expr
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -105,7 +105,7 @@ class ThreadSums:
 
     def added(self, at: Index, value: Expr) -> Store:
         """Add *value* to the part of element *at*."""
-        return Store(self.part, at or (ZERO,), _cast(value, self.part.dtype), self.kind)
+        return Store(self.part, at or (ZERO,), value.astype(self.part.dtype), self.kind)
 
     def exchanged(self, at: Index) -> Stmt:
         """Leave the group's sum in each thread's part of element *at*."""
@@ -143,7 +143,7 @@ class ThreadSums:
                 Store(self.part, at, Load(scratch, self._place(at, ZERO)), None),
                 For(group, groups - 1, ForKind.SERIAL, Store(self.part, at, read, self.kind)),
             ]
-        store = Store(buffer, index, _cast(Load(self.part, at), buffer.dtype), None)
+        store = Store(buffer, index, Load(self.part, at).astype(buffer.dtype), None)
         return If(self.thread.equal(0), guarded(Seq((*steps, store)) if steps else store), None)
 
     def nest(
@@ -212,7 +212,3 @@ def shared_reduce_loop(
             hint="compute it outside the loops that are bound to this index",
         )  # fmt: skip
     return found[0]
-
-
-def _cast(value: Expr, dtype: DType) -> Expr:
-    return value if value.dtype is dtype else Cast(dtype, value)

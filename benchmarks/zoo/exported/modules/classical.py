@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -25,9 +24,9 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC
 
-__all__ = ["PIPELINES", "fitted"]
+from ansorpy.arrays import Array
 
-Array = NDArray[Any]
+__all__ = ["PIPELINES", "fitted"]
 
 
 def _columns() -> Any:

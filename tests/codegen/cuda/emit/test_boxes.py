@@ -172,4 +172,4 @@ class _Later(Rewriter):
 def test_what_the_copy_engine_cannot_do_is_refused(fault: Rewriter, message: str) -> None:
     program = a_program()
     with pytest.raises(CodegenError, match=message):
-        emit_cuda(replace(program, body=fault.stmt(program.body)), HOPPER, "kernel")
+        emit_cuda(program.with_body(fault.stmt(program.body)), HOPPER, "kernel")

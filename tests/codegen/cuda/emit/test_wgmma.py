@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +125,7 @@ class _Laid(Rewriter):
 def test_tiles_must_be_laid_out_as_descriptors_say(part: int) -> None:
     program = a_program()
     with pytest.raises(CodegenError, match="the layout of .* is not one"):
-        emit_cuda(replace(program, body=_Laid(part).stmt(program.body)), HOPPER, "kernel")
+        emit_cuda(program.with_body(_Laid(part).stmt(program.body)), HOPPER, "kernel")
 
 
 def test_swizzled_tiles_start_where_their_pattern_does() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from ansorpy.codegen.llvm.emit.functions import TEAM
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.codegen.llvm.objects.jit import Library, load
+from ansorpy.codegen.llvm.objects.jit import LoadedObjects, load
 from ansorpy.codegen.llvm.threads.team import STOP, needs_team, team_object
 from ansorpy.target import Target
 
@@ -53,11 +53,11 @@ Cells = npt.NDArray[np.int64]
 
 
 @pytest.fixture(scope="module")
-def library() -> Library:
+def library() -> LoadedObjects:
     return load([compile_ir(SOURCE, Target.host())], symbols=["regions"])
 
 
-def run(library: Library, threads: int, repeats: int) -> Cells:
+def run(library: LoadedObjects, threads: int, repeats: int) -> Cells:
     signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64)
     cells = np.zeros((2000, 2), dtype=np.int64)
     signature(library.address("regions"))(cells.ctypes.data, threads, repeats)
@@ -65,13 +65,13 @@ def run(library: Library, threads: int, repeats: int) -> Cells:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, 33])
-def test_each_piece_of_each_region_runs_once(library: Library, threads: int) -> None:
+def test_each_piece_of_each_region_runs_once(library: LoadedObjects, threads: int) -> None:
     cells = run(library, threads, 500)
     assert (cells[:threads, 0] == 500).all() and (cells[:threads, 1] == threads).all()
     assert not cells[threads:].any()
 
 
-def test_a_caller_that_finds_the_team_busy_does_all_pieces_itself(library: Library) -> None:
+def test_a_caller_that_finds_the_team_busy_does_all_pieces_itself(library: LoadedObjects) -> None:
     stop = threading.Event()
 
     def hold() -> None:
@@ -89,7 +89,7 @@ def test_a_caller_that_finds_the_team_busy_does_all_pieces_itself(library: Libra
         holder.join()
 
 
-def test_callers_do_not_disturb_each_other(library: Library) -> None:
+def test_callers_do_not_disturb_each_other(library: LoadedObjects) -> None:
     found: list[Cells] = []
     callers = [
         threading.Thread(target=lambda: found.append(run(library, 3, 5000))) for _ in range(4)
@@ -101,7 +101,7 @@ def test_callers_do_not_disturb_each_other(library: Library) -> None:
     assert all((cells[:3, 0] == 5000).all() for cells in found) and len(found) == 4
 
 
-def test_threads_that_went_to_sleep_come_back(library: Library) -> None:
+def test_threads_that_went_to_sleep_come_back(library: LoadedObjects) -> None:
     for _ in range(5):
         time.sleep(0.03)
         assert (run(library, 2, 2)[:2, 0] == 2).all()

@@ -18,7 +18,6 @@ from ansorpy.ir.loops import (
     Barrier,
     For,
     ForKind,
-    Program,
     Scope,
     Stmt,
     Store,
@@ -84,7 +83,7 @@ def test_tiles_of_a_sum_of_any_length_are_copied_ahead(rng: np.random.Generator)
 ])  # fmt: skip
 def test_a_missing_barrier_and_an_early_wait_are_found(kind: type[Stmt], found: str) -> None:
     program = lower(ahead(workloads.matmul(24, 24, 12), 3)).run
-    wrong = Program(program.name, program.params, Less(kind).stmt(program.body))
+    wrong = program.with_body(Less(kind).stmt(program.body))
     arrays = [np.ones(p.buffer.shape, np.float32) for p in program.params]
     run_program(program, arrays)
     with pytest.raises(LoweringError, match=found):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import ForeignFile
-from ansorpy.measure.recorded_grid import PENDING, Grid, read_grid, write_grid
 from ansorpy.measure.result import TrialKind
-from tests.search.grids import grid_of
+from benchmarks.spaces.grid import PENDING, Grid, read_grid, write_grid
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError
 
+from ansorpy.arrays import Floats, Ints
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
@@ -30,8 +31,6 @@ from ansorpy.schedule.steps.records import steps_from_json
 
 __all__ = ["PENDING", "RETIMED", "Grid", "GridHeader", "read_grid", "write_grid"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 PENDING = 0
 """Code of a point that has not been measured yet."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.progress import TaskProgress
+from ansorpy.tasks.task_trials import TaskTrials, trials_of_tasks
 from tests.tasks.progress import INF, progress
 
 
@@ -19,13 +19,13 @@ def reasons(
     *tasks: TaskProgress, earlier: Sequence[int] = (), ended: Sequence[str] = ()
 ) -> list[str]:  # fmt: skip
     none = len(tasks)
-    found = allotments(tasks, earlier or [0] * none, ended or [""] * none)
-    return [allotment.why for allotment in found]
+    found = trials_of_tasks(tasks, earlier or [0] * none, ended or [""] * none)
+    return [trials.why for trials in found]
 
 
 def test_what_goes_as_planned_needs_no_reason() -> None:
-    found = allotments([task(60, 0.5), task(60, 0.5), task(2, 0.0)], [0, 20, 0], ["", "", ""])
-    assert found == [Allotment(51, 60), Allotment(51, 40), Allotment(0, 2)]
+    found = trials_of_tasks([task(60, 0.5), task(60, 0.5), task(2, 0.0)], [0, 20, 0], ["", "", ""])
+    assert found == [TaskTrials(51, 60), TaskTrials(51, 40), TaskTrials(0, 2)]
 
 
 def test_tasks_that_got_less() -> None:

@@ -1,4 +1,4 @@
-"""What the steps measured: one after the other, within a time, stored after each."""
+"""The stage *figures*: its steps one after the other, within a time, stored after each."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict
 
-from ansorpy.errors import ForeignFile
-from benchmarks.common.command import say, write_whole
-from benchmarks.cuda.figures.base import Settings, Step
+from benchmarks.common.command import say
+from benchmarks.common.compared import Stored
+from benchmarks.cuda.figures.base import FigureSettings, Step
+from benchmarks.cuda.gpu_run import GpuRun
 
-__all__ = [
-    "Outcome", "Run", "earlier_outcomes", "is_lost", "line_of", "read_run", "search_s",
-    "work_through",
-]  # fmt: skip
+__all__ = ["FiguresRun", "StepResult", "is_lost", "line_of", "measure_all", "search_s"]
 
 _LEAST_S = 10.0
 """Seconds of a search that are worth it, unless its step has less."""
 
 
-class Outcome(BaseModel):
+class StepResult(Stored):
     """One step's result: milliseconds of our call and of torch's, or the reason for their absence.
 
     ``dtype`` is the inputs' type and ``sums`` that of sums; TF32 is off in both engines.  ``peer``
@@ -31,7 +29,7 @@ class Outcome(BaseModel):
     the traceback of a failure; ``note`` is a remark on the figures.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(frozen=False)
 
     name: str
     wanted: float
@@ -53,21 +51,19 @@ class Outcome(BaseModel):
         return None if not self.ours_ms or not self.peer_ms else self.peer_ms / self.ours_ms
 
 
-class Run(BaseModel):
-    """All results of one machine."""
+class FiguresRun(GpuRun):
+    """The results of all steps on one GPU; ``software`` has the versions of what they use."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    machine: dict[str, str]
+    software: dict[str, str]
     trials: int
-    outcomes: list[Outcome] = []
+    results: list[StepResult] = []
 
 
-def work_through(
+def measure_all(
     chosen: Sequence[Step],
     torch: Any,
-    settings: Settings,
-    run: Run,
+    settings: FigureSettings,
+    run: FiguresRun,
     file: Path,
     end: float,
     *,
@@ -79,7 +75,7 @@ def work_through(
     that a search is worth.  Returns the names of the steps that began; it stops if one of them lost
     the GPU's context.
     """
-    held = {outcome.name for outcome in run.outcomes if not outcome.failure}
+    held = {result.name for result in run.results if not result.failure}
     waiting = [step for step in chosen if again or step.name not in held]
     tried: list[str] = []
     while waiting:
@@ -89,12 +85,12 @@ def work_through(
         if limit_s is None:
             say(f"{step.name}: no time left; run the same command again")
             continue
-        outcome = _measured(step, torch, settings, limit_s)
-        say(line_of(outcome))
-        run.outcomes = [o for o in run.outcomes if o.name != step.name] + [outcome]
-        write_whole(file, run.model_dump_json(indent=2))
+        result = _measured(step, torch, settings, limit_s)
+        say(line_of(result))
+        run.results = [r for r in run.results if r.name != step.name] + [result]
+        run.write(file)
         tried.append(step.name)
-        if outcome.failure and is_lost(torch):
+        if result.failure and is_lost(torch):
             return tried
     return tried
 
@@ -115,19 +111,19 @@ def search_s(waiting: Sequence[Step], left_s: float) -> float | None:
     return min(first_s, max(least_s, first.limit_s * min(1.0, share)))
 
 
-def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> Outcome:
-    outcome = Outcome(name=step.name, wanted=step.wanted)
+def _measured(step: Step, torch: Any, settings: FigureSettings, limit_s: float) -> StepResult:
+    result = StepResult(name=step.name, wanted=step.wanted)
     begin = monotonic()
     try:
         figures = step.measure(torch, settings, limit_s)
-        outcome.ours_ms, outcome.peer_ms = figures.ours_s * 1e3, figures.peer_s * 1e3
-        outcome.note, outcome.peer, outcome.rate = figures.note, figures.peer, figures.rate
-        outcome.dtype, outcome.sums = figures.dtype, figures.sums
+        result.ours_ms, result.peer_ms = figures.ours_s * 1e3, figures.peer_s * 1e3
+        result.note, result.peer, result.rate = figures.note, figures.peer, figures.rate
+        result.dtype, result.sums = figures.dtype, figures.sums
     except Exception as error:  # the other steps are measured whatever happens in this one
         said = f"{type(error).__name__}: {error}"
-        outcome.failure, outcome.trace = said.splitlines()[0], traceback.format_exc()
-    outcome.took_s = monotonic() - begin
-    return outcome
+        result.failure, result.trace = said.splitlines()[0], traceback.format_exc()
+    result.took_s = monotonic() - begin
+    return result
 
 
 def is_lost(torch: Any) -> bool:
@@ -139,36 +135,15 @@ def is_lost(torch: Any) -> bool:
     return False
 
 
-def earlier_outcomes(held: Run, run: Run) -> list[Outcome]:
-    """The results in *held*, which must be from the same GPU.
-
-    Raises:
-        ForeignFile: They are from another GPU.
-    """
-    if held.machine["gpu"] != run.machine["gpu"]:
-        raise ForeignFile(
-            f"the results are of {held.machine['gpu']}, not of {run.machine['gpu']}",
-            hint="name another file with --json",
-        )
-    return held.outcomes
-
-
-def read_run(file: Path) -> Run:
-    try:
-        return Run.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ForeignFile(f"{file} has no results of this benchmark: {error}") from None
-
-
-def line_of(outcome: Outcome) -> str:
-    """The outcome in one line."""
-    if outcome.ratio is None:
-        return f"{outcome.name}: {outcome.failure}"
-    rate = "" if outcome.rate is None else f"; {outcome.rate:.0f} a minute"
-    peer = f"torch {outcome.peer}".strip()
-    types = f" [{outcome.dtype}, sums {outcome.sums}]" if outcome.dtype else ""
+def line_of(result: StepResult) -> str:
+    """The result in one line."""
+    if result.ratio is None:
+        return f"{result.name}: {result.failure}"
+    rate = "" if result.rate is None else f"; {result.rate:.0f} a minute"
+    peer = f"torch {result.peer}".strip()
+    types = f" [{result.dtype}, sums {result.sums}]" if result.dtype else ""
     return (
-        f"{outcome.name}{types}: {outcome.ours_ms:.4f} ms, {peer} {outcome.peer_ms:.4f} ms, ratio "
-        f"{outcome.ratio:.2f} of {outcome.wanted:.2f} ({outcome.took_s:.0f} s){rate}"
-        f"{outcome.note and '; ' + outcome.note}"
+        f"{result.name}{types}: {result.ours_ms:.4f} ms, {peer} {result.peer_ms:.4f} ms, ratio "
+        f"{result.ratio:.2f} of {result.wanted:.2f} ({result.took_s:.0f} s){rate}"
+        f"{result.note and '; ' + result.note}"
     )

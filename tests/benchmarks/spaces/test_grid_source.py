@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.measure.recorded_grid import Grid
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import TrialKind
 from ansorpy.schedule.state import State
-from ansorpy.search.recorded_grid import GridRunner, GridSource
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.evolution import crossover
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
-from tests.search.grids import grid_of
+from benchmarks.spaces.grid import Grid
+from benchmarks.spaces.grid_source import GridRunner, GridSource
+from tests.benchmarks.spaces.grids import grid_of
 from tests.search.small import small_strategy
 from tests.search.tasks import dense_relu, matmul
 

@@ -8,7 +8,7 @@ from ansorpy.tasks.budget import Budget
 from tests.campaigns.campaign import Campaign
 from tests.tasks.curves import Curve, tuned
 
-__all__ = ["ALLOTMENT"]
+__all__ = ["TASK_TRIALS"]
 
 
 def _case(rng: np.random.Generator, number: int) -> str:
@@ -21,7 +21,7 @@ def _case(rng: np.random.Generator, number: int) -> str:
     budget, kind = _budget(rng, tasks)
     found = tuned(_curves(rng, tasks), budget, float(np.exp(rng.normal(0.0, 0.4))))
     for task in found:
-        is_short = task.allotment.got < task.allotment.planned / 2
+        is_short = task.trials.got < task.trials.planned / 2
         assert not (task.is_heavy and is_short), (task, budget)
     return f"{kind}, {sum(task.is_heavy for task in found)} heavy"
 
@@ -44,7 +44,7 @@ def _budget(rng: np.random.Generator, tasks: int) -> tuple[Budget, str]:
     return Budget(time_limit_s=seconds, plateau=int(rng.integers(8, 65))), "plateau"
 
 
-ALLOTMENT = Campaign(
+TASK_TRIALS = Campaign(
     "tunes random tasks on a simulated machine, and checks that trials go where the time is",
     _case,
     short=1,

@@ -6,11 +6,11 @@ import numpy as np
 
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_to_dict
-from ansorpy.measure.recorded_grid import PENDING, Grid, GridHeader
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.task_conditions import conditions_of
 from ansorpy.schedule.steps.records import steps_to_json
 from benchmarks.spaces.cut import cut_down
+from benchmarks.spaces.grid import PENDING, Grid, GridHeader
 from tests.search.runners import true_seconds
 from tests.search.tasks import sampler
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.task import Task
-from ansorpy.measure.recorded_grid import Grid
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
@@ -21,6 +20,7 @@ from ansorpy.schedule.decisions import nearest
 from ansorpy.schedule.row_numbers import RowNumbers
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
+from benchmarks.spaces.grid import Grid
 
 __all__ = ["GridRunner", "GridSource"]
 

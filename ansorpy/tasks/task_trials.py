@@ -1,4 +1,4 @@
-"""Compare each task's trials with the plan, and explain large differences."""
+"""Each task's trials beside those planned for it, and why they differ much."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.tasks.progress import TaskProgress
 
-__all__ = ["Allotment", "allotments"]
+__all__ = ["TaskTrials", "trials_of_tasks"]
 
 _FEW = 8
 """A difference of this many trials, half of a usual round, needs no explanation."""
@@ -16,7 +16,7 @@ _NEAR = 0.2
 
 
 @dataclass(frozen=True)
-class Allotment:
+class TaskTrials:
     """Trials of one task in a run.
 
     Args:
@@ -30,10 +30,10 @@ class Allotment:
     why: str = ""
 
 
-def allotments(
+def trials_of_tasks(
     tasks: Sequence[TaskProgress], earlier: Sequence[int], ended: Sequence[str]
-) -> list[Allotment]:
-    """The allotment of each of *tasks* at the end of a run.
+) -> list[TaskTrials]:
+    """The trials of each of *tasks* at the end of a run.
 
     *earlier* has the trials of previous runs; *ended* has the reason why a task could get no more
     trials in this run, and an empty text for the others.
@@ -48,7 +48,7 @@ def allotments(
             why = reason or _why_less(task, before, part)
         elif abs(trials - planned) > _FEW and trials > 2 * planned:
             why = _why_more(task, part)
-        found.append(Allotment(planned, trials, why))
+        found.append(TaskTrials(planned, trials, why))
     return found
 
 
