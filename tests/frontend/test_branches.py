@@ -57,6 +57,18 @@ def test_a_squeeze_is_decided_by_the_shape(size: int, rng: np.random.Generator) 
     assert network.outputs[0].shape == ((2, 4) if size == 1 else (2, 3, 4))
 
 
+def test_a_squeeze_that_a_size_decides_needs_that_size() -> None:
+    nodes = [node("Exp", ["x"], ["e"]), *squeezing("e", "s", "p"), node("Neg", ["s"], ["y"])]
+    model = graph_model(nodes, {"x": (2, "n", 4)}, ["y"], {"axis": ints(1)})
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model, dims={"n": (1, 9)})
+    (row,) = caught.value.rows
+    assert (row.op, row.attribute) == ("If", "condition")
+    assert row.advice == "choose one size, for example with --dim n=1"
+    network = partition(optimize(load(model, dims={"n": (2, 9)})))  # which decide it, too
+    assert len(network.outputs[0].shape) == 3
+
+
 @pytest.mark.parametrize("empty", [0, 1], ids=["then", "else"])
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_branch_may_give_nothing(empty: int, counted: bool, rng: np.random.Generator) -> None:

@@ -348,3 +348,40 @@ def test_a_condition_decides_how_many_rows_there_are() -> None:
         feeds = {"x": np.asarray([scale, 1, 0.25], np.float32)}
         assert_same(network, model, feeds)
         assert run_network(network, feeds)[2].shape == (rows, 3)
+
+
+BAGS = """step (int64 i, bool c) => (bool c2, float[5] row) {
+    c2 = Identity(c)
+    start = Gather<axis = 0>(starts, i)
+    end = Gather<axis = 0>(ends, i)
+    first = Unsqueeze(start, zero)
+    last = Unsqueeze(end, zero)
+    chosen = Slice(words, first, last, zero)
+    rows = Gather<axis = 0>(table, chosen)
+    row = REDUCE<keepdims = 0>(rows, zero)
+}"""
+
+
+@pytest.mark.parametrize("reduction", ["ReduceSum", "ReduceMean", "ReduceMax"])
+@pytest.mark.parametrize("bags", [3, 7, "b"])
+def test_bags_of_rows_whose_sizes_are_data(
+    bags: int | str, reduction: str, rng: np.random.Generator
+) -> None:
+    """As TorchScript exports EmbeddingBag: an iteration for each bag, which reads its own rows."""
+    more = [
+        node("Shape", ["starts"], ["count"]), node("Squeeze", ["count", "zero"], ["trips"]),
+        node("Shape", ["words"], ["all"]), node("Concat", ["starts", "all"], ["ends_0"], axis=0),
+        node("Slice", ["ends_0", "one", "most", "zero"], ["ends"]),
+    ]  # fmt: skip
+    model = looping(
+        BAGS.replace("REDUCE", reduction), {"words": (12,), "starts": (bags,)}, ["trips", ""],
+        ["y"], {"zero": np.array([0]), "one": np.array([1]), "most": np.array([1 << 40]),
+                "table": floats(rng, 9, 5)}, more=more,
+    )  # fmt: skip
+    for info in model.graph.input:
+        info.type.tensor_type.elem_type = INT64
+    network = compiled(model, dims={"b": (1, 40)} if bags == "b" else None)
+    for count in (2, 8) if bags == "b" else (bags,):
+        starts = np.sort(rng.choice(np.arange(1, 12), int(count) - 1, replace=False))
+        feeds = {"words": rng.integers(0, 9, 12), "starts": np.array([0, *starts])}
+        assert_same(network, model, feeds)
