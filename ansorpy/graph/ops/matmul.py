@@ -76,7 +76,7 @@ class ChosenMatMul(Op):
     """Each matrix of a batch times the one of several that data choose: ``a[i] x b[choice[i]]``.
 
     Inputs are ``a [n, m, k]``, ``b [several, k, j]`` and integers ``choice [n]``; the result is
-    ``[n, m, j]``.  A choice out of range wraps around.  As of experts, of which each reads few rows.
+    ``[n, m, j]``.  A choice out of range wraps around.  Mixtures of experts need it.
     """
 
     pattern: ClassVar[Pattern] = Pattern.COMPLEX

@@ -90,7 +90,8 @@ def test_quantized_convolutions(last: int) -> None:
         "xs": np.float32(0.02), "xz": np.uint8(120),
         "w": rng.integers(-120, 120, (6, 4, 3, 3)).astype(np.int8),
         "ws": rng.uniform(0.01, 0.02, 6).astype(np.float32), "wz": np.zeros(6, np.int8),
-        "ys": np.float32(0.1), "yz": np.uint8(128), "b": rng.integers(-900, 900, 6).astype(np.int32),
+        "ys": np.float32(0.1), "yz": np.uint8(128),
+        "b": rng.integers(-900, 900, 6).astype(np.int32),
     }  # fmt: skip
     operands = {name: np.asarray(array) for name, array in operands.items()}
     constants = [name for name in operands if name != "x"]

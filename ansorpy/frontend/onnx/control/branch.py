@@ -24,16 +24,20 @@ def branch(translator: Translator, ctx: NodeContext) -> list[Value]:
     if held is not None:
         taken = "then_branch" if held.item() else "else_branch"
         return translator.inlined(body_of(ctx, taken), {})
-    count = len(translator.rows)
+    count, refusal = len(translator.rows), None
     try:
-        return _compiled(translator, ctx)
-    except Blamed:
-        reason = ctx.unknown("condition", condition)
-        if isinstance(reason, Unknown):
-            raise
+        with translator.both():
+            found = _compiled(translator, ctx)
+    except (Blamed, Unsupported) as error:
+        refusal = error
+    reason = ctx.unknown("condition", condition) if len(translator.rows) > count else None
+    if reason is not None and not isinstance(reason, Unknown):
         # It follows from sizes; at those that decide it, only one branch has to be possible.
         del translator.rows[count:]
-        raise reason from None
+        raise Unsupported(reason.attribute, f"{reason.advice}, or a range that decides it")
+    if refusal is not None:
+        raise refusal
+    return found
 
 
 def _compiled(translator: Translator, ctx: NodeContext) -> list[Value]:

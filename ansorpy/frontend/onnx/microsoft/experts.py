@@ -1,7 +1,7 @@
 """Mixtures of experts: each row passes through the few of several networks that a router chooses.
 
-Rows are collected by the expert that they go to, in blocks of which each has one expert, so that the
-weights of an expert are read once for many rows.  Of few rows, each is a block of its own.
+Rows are collected by the expert that they go to, in blocks of which each has one expert, so that
+the weights of an expert are read once for many rows.  Of few rows, each is a block of its own.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def unfold(ctx: NodeContext) -> str:
 def ngram_repeat_block(ctx: NodeContext) -> str:
     """Scores of tokens, ``-inf`` where a token would complete n tokens that were there before."""
     n = ctx.attr("ngram_size", 1)
-    (batch, length), (_, tokens) = ctx.shape(0), ctx.shape(1)
+    (_, length), (_, tokens) = ctx.shape(0), ctx.shape(1)
     if least(length) < n:
         raise TooShort(f"ngram_size={n}", f"texts have {length} tokens", length - n)
     windows = length - n + 1

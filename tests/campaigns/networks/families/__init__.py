@@ -44,7 +44,9 @@ _ONLY_ON_GPUS = (
     "FusedMatMulActivation", "GemmFastGelu", "GroupNorm", "NhwcConv", "NhwcFusedConv",
     "QLinearReduceMean", "RelativePositionBias", "SkipGroupNorm", "TorchEmbedding",
 )  # fmt: skip
-_AS_ONNX_HAS_IT = ("CausalConvWithState", "GatherND", "GridSample", "Pad", "Range", "Trilu", "Unique")
+_AS_ONNX_HAS_IT = (
+    "CausalConvWithState", "GatherND", "GridSample", "Pad", "Range", "Trilu", "Unique",
+)  # fmt: skip
 
 NOT_DRAWN: Mapping[str, str] = {
     "Scatter": "operator sets from 11 on have ScatterElements",
