@@ -391,3 +391,26 @@ def test_bags_of_rows_whose_sizes_are_data(
         starts = np.sort(rng.choice(np.arange(1, 12), int(bags) - 1, replace=False))
         feeds = {"words": rng.integers(0, 9, 12), "starts": np.array([0, *starts])}
         assert_same(network, model, feeds)
+
+
+def test_slices_of_the_same_ends_have_one_size(rng: np.random.Generator) -> None:
+    """As those of the words of a bag and of their weights."""
+    nodes = [
+        node("Slice", ["words", "starts", "n1", "zero"], ["chosen"]),
+        node("Gather", ["table", "chosen"], ["rows"], axis=0),
+        node("Slice", ["weights", "starts", "n1", "zero"], ["shares"]),
+        node("Unsqueeze", ["shares", "one"], ["column"]),
+        node("Mul", ["rows", "column"], ["y"]),
+    ]
+    held = {"zero": np.array([0]), "one": np.array([1]), "table": floats(rng, 9, 5)}
+    types = {"words": INT64, "starts": INT64, "n1": INT64}
+    shapes = {"words": (12,), "weights": (12,), "starts": (1,), "n1": (1,)}
+    model = graph_model(nodes, shapes, ["y"], held, types=types)
+    del model.graph.value_info[:]
+    network = compiled(model)
+    for first, end in ((2, 7), (0, 12), (5, 5)):
+        feeds = {
+            "words": rng.integers(0, 9, 12), "weights": floats(rng, 12),
+            "starts": np.array([first]), "n1": np.array([end]),
+        }  # fmt: skip
+        assert_same(network, model, feeds)
