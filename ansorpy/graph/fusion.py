@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.ops import (
     Attention,
+    ChosenMatMul,
     Conv,
     Decode,
     MatMul,
@@ -153,9 +154,9 @@ class _Fuser:
             # Products and attention pack each operand in the order in which their tiles read it.
             ops = [self.node_of[n].op for n in members]
             is_moved = all(isinstance(op, Movement) for op in ops)
-            if isinstance(anchor.op, MatMul) and _widens(ops):
+            if isinstance(anchor.op, ChosenMatMul | MatMul) and _widens(ops):
                 return True
-            return is_moved and isinstance(anchor.op, Attention | MatMul)
+            return is_moved and isinstance(anchor.op, Attention | ChosenMatMul | MatMul)
         # A movement costs nothing as an index map.  Arithmetic is computed once per element in a
         # reduction, and before a product if it gets its own stage; windows would repeat it.
         once = anchor.op.pattern is Pattern.REDUCTION or isinstance(anchor.op, Conv | MatMul)

@@ -212,7 +212,8 @@ class GraphBuilder:
     def counted(self, value: str, capacity: AnyExtent, low: int = 0) -> AnyExtent:
         """The extent that *value*, an int64, tells; it is from *low* to *capacity*.
 
-        If that is one number, runs check that it is.
+        If that is one number, runs check that it is.  Values that are computed alike tell the same
+        extent, so that what has it can be combined.
         """
         if value in self.constants:
             return int(self.constants[value].reshape(-1)[0])
@@ -222,10 +223,32 @@ class GraphBuilder:
             value = self.emit(Elementwise(Fn.MAX), [value, value], value)  # calls tell sizes
         known = {count.dim: count.capacity for count in self.counts.values()}
         most_ = at_most(capacity, known)
+        value = next((told for told in self.counts if self._are_alike(told, value)), value)
         if value not in self.counts:
             self.counts[value] = Count(Dim(self.dim_name(value), low, most(most_)), most_)
         count = self.counts[value]
         return low if low == count.dim.high else dim_extent(count.dim)
+
+    def _are_alike(self, a: str, b: str) -> bool:
+        """Whether the same operators compute two values of the same operands."""
+        made = {node.output: node for node in self._nodes}
+        waiting, seen = [(a, b)], set[tuple[str, str]]()
+        while waiting:
+            pair = waiting.pop()
+            if pair[0] == pair[1] or pair in seen:
+                continue
+            seen.add(pair)
+            held = [self.constants[name] for name in pair if name in self.constants]
+            nodes = [made[name] for name in pair if name in made]
+            if len(held) == 2:
+                x, y = held
+                if x.dtype != y.dtype or not np.array_equal(x, y):
+                    return False
+            elif len(nodes) < 2 or nodes[0].op != nodes[1].op:
+                return False
+            else:
+                waiting += zip(nodes[0].inputs, nodes[1].inputs, strict=True)
+        return True
 
     def dim_name(self, value: str) -> str:
         """A name, like that of *value*, which no other dimension that runs count has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,6 +56,22 @@ def test_a_squeeze_is_decided_by_the_shape(size: int, rng: np.random.Generator) 
     network = partition(optimize(load(model, dims={"n": size})))
     assert_same_as_onnxruntime(model, rng, network)
     assert network.outputs[0].shape == ((2, 4) if size == 1 else (2, 3, 4))
+
+
+@pytest.mark.parametrize("dims", [None, {"n": (1, 9)}], ids=["assumed", "stated"])
+def test_a_squeeze_that_a_size_decides_needs_that_size(dims: dict[str, Any] | None) -> None:
+    """Whether or not somebody stated its range: none is assumed so that one branch is possible."""
+    nodes = [node("Exp", ["x"], ["e"]), *squeezing("e", "s", "p"), node("Neg", ["s"], ["y"])]
+    model = graph_model(nodes, {"x": (2, "n", 4)}, ["y"], {"axis": ints(1)})
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model, dims=dims)
+    (row,) = caught.value.rows
+    assert (row.op, row.attribute) == ("If", "condition")
+    assert row.advice == (
+        "choose one size, for example with --dim n=1, or a range that decides it"
+    )
+    (output,) = load(model, dims={"n": (2, 9)}).outputs
+    assert output.name == "y"
 
 
 @pytest.mark.parametrize("empty", [0, 1], ids=["then", "else"])

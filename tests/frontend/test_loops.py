@@ -44,7 +44,7 @@ def looping(
     graph = parser.parse_graph(body)
     looped = node(kind, list(operands), list(outputs), body=graph, **attributes)
     held = {name: np.asarray(value) for name, value in (constants or {}).items()}
-    types = {"n": INT64, "begin": BOOL}
+    types = {"n": INT64, "begin": BOOL, "words": INT64, "starts": INT64}
     before = [m for m in more if not set(m.input) & set(outputs)]
     behind = [m for m in more if set(m.input) & set(outputs)]
     nodes = [*before, looped, *behind]
@@ -348,3 +348,69 @@ def test_a_condition_decides_how_many_rows_there_are() -> None:
         feeds = {"x": np.asarray([scale, 1, 0.25], np.float32)}
         assert_same(network, model, feeds)
         assert run_network(network, feeds)[2].shape == (rows, 3)
+
+
+BAGS = """step (int64 i, bool c) => (bool c2, float[5] row) {
+    c2 = Identity(c)
+    start = Gather<axis = 0>(starts, i)
+    end = Gather<axis = 0>(ends, i)
+    first = Unsqueeze(start, zero)
+    last = Unsqueeze(end, zero)
+    chosen = Slice(words, first, last, zero)
+    rows = Gather<axis = 0>(table, chosen)
+    row = REDUCE
+}"""
+
+
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        "ReduceSum<keepdims = 0>(rows, zero)",
+        "ReduceMean<axes = [0], keepdims = 0>(rows)",
+        "ReduceMax<axes = [0], keepdims = 0>(rows)",
+    ],
+)
+@pytest.mark.parametrize("bags", [3, 7, "b"])
+def test_bags_of_rows_whose_sizes_are_data(
+    bags: int | str, reduction: str, rng: np.random.Generator
+) -> None:
+    """As TorchScript exports EmbeddingBag: an iteration for each bag, which reads its own rows."""
+    more = [
+        node("Shape", ["starts"], ["count"]), node("Squeeze", ["count", "zero"], ["trips"]),
+        node("Shape", ["words"], ["all"]), node("Concat", ["starts", "all"], ["ends_0"], axis=0),
+        node("Slice", ["ends_0", "one", "most", "zero"], ["ends"]),
+    ]  # fmt: skip
+    model = looping(
+        BAGS.replace("REDUCE", reduction), {"words": (12,), "starts": (bags,)}, ["trips", ""],
+        ["y"], {"zero": np.array([0]), "one": np.array([1]), "most": np.array([1 << 40]),
+                "table": floats(rng, 9, 5)}, more=more,
+    )  # fmt: skip
+    network = compiled(model, dims={"b": (1, 40)} if bags == "b" else None)
+    assert len(network.controls) == (bags != 3)
+    if bags != "b":
+        starts = np.sort(rng.choice(np.arange(1, 12), int(bags) - 1, replace=False))
+        feeds = {"words": rng.integers(0, 9, 12), "starts": np.array([0, *starts])}
+        assert_same(network, model, feeds)
+
+
+def test_slices_of_the_same_ends_have_one_size(rng: np.random.Generator) -> None:
+    """As those of the words of a bag and of their weights."""
+    nodes = [
+        node("Slice", ["words", "starts", "n1", "zero"], ["chosen"]),
+        node("Gather", ["table", "chosen"], ["rows"], axis=0),
+        node("Slice", ["weights", "starts", "n1", "zero"], ["shares"]),
+        node("Unsqueeze", ["shares", "one"], ["column"]),
+        node("Mul", ["rows", "column"], ["y"]),
+    ]
+    held = {"zero": np.array([0]), "one": np.array([1]), "table": floats(rng, 9, 5)}
+    types = {"words": INT64, "starts": INT64, "n1": INT64}
+    shapes = {"words": (12,), "weights": (12,), "starts": (1,), "n1": (1,)}
+    model = graph_model(nodes, shapes, ["y"], held, types=types)
+    del model.graph.value_info[:]
+    network = compiled(model)
+    for first, end in ((2, 7), (0, 12), (5, 5)):
+        feeds = {
+            "words": rng.integers(0, 9, 12), "weights": floats(rng, 12),
+            "starts": np.array([first]), "n1": np.array([end]),
+        }  # fmt: skip
+        assert_same(network, model, feeds)

@@ -241,6 +241,16 @@ class Importer:
         finally:
             self.builder, self.values, self.lists, self.known = outside
 
+    @contextmanager
+    def both(self) -> Iterator[None]:
+        """While this lasts, no size that nobody stated is chosen so that a node becomes possible:
+        it is in one of two branches, of which a run may take the other."""
+        free, self._free = self._free, type(self._free)()
+        try:
+            yield
+        finally:
+            self._free = free
+
     def value(self, name: str) -> Value:
         """What *name* stands for."""
         return self.lists[name] if name in self.lists else self.values[name]

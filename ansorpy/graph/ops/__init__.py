@@ -20,12 +20,12 @@ from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
 from ansorpy.graph.ops.images.columns import Columns
 from ansorpy.graph.ops.images.deform import DeformedPatches
 from ansorpy.graph.ops.images.grid_sample import GridSample
-from ansorpy.graph.ops.images.regions import RegionAlign, RegionMax, RegionMean
+from ansorpy.graph.ops.images.regions import RegionAlign, RegionCrop, RegionMax, RegionMean
 from ansorpy.graph.ops.images.resample import Resample
 from ansorpy.graph.ops.images.unpool import PoolPlaces, Unpool
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
-from ansorpy.graph.ops.matmul import MatMul
+from ansorpy.graph.ops.matmul import ChosenMatMul, MatMul
 from ansorpy.graph.ops.movement import (
     Expand,
     Movement,
@@ -53,6 +53,7 @@ __all__ = [
     "ArgReduce",
     "Attention",
     "Cast",
+    "ChosenMatMul",
     "Columns",
     "Computed",
     "Concat",
@@ -87,6 +88,7 @@ __all__ = [
     "ReduceOp",
     "Reinterpret",
     "RegionAlign",
+    "RegionCrop",
     "RegionMax",
     "RegionMean",
     "Repeat",

@@ -1,4 +1,4 @@
-"""Matrix products: batched and not, and grouped, as pointwise convolutions."""
+"""Matrix products: batched and not, with matrices chosen by data, and grouped, as convolutions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["MatMul", "grouped_matmul", "matmul", "times"]
+__all__ = ["ChosenMatMul", "MatMul", "grouped_matmul", "matmul", "times"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,42 @@ class MatMul(Op):
         if a.cut and not b.cut and len(b.shape) == 2:
             return self if len(a.shape) == len(shape) else None
         return self if len(shape) > 2 and all(o.spans(len(shape)) for o in operands) else None
+
+
+@dataclass(frozen=True)
+class ChosenMatMul(Op):
+    """Each matrix of a batch times the one of several that data choose: ``a[i] x b[choice[i]]``.
+
+    Inputs are ``a [n, m, k]``, ``b [several, k, j]`` and integers ``choice [n]``; the result is
+    ``[n, m, j]``.  A choice out of range wraps around.  Mixtures of experts need it.
+    """
+
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        a, b, choice = inputs
+        if a.shape[-1] != b.shape[-2]:
+            raise ValueError(f"inner sizes differ: {a.shape} x {b.shape}")
+        if choice.shape != a.shape[:1] or not choice.dtype.is_int:
+            raise ValueError(f"{choice.shape} choices for {a.shape[0]} matrices")
+        return TensorType((*a.shape[:-1], b.shape[-1]), product_dtype([a, b]))
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[n, i, j] = sum over k of a[n, i, k] * b[choice[n] % several, k, j]``."""
+        a, b, choice = inputs
+        k = reduce_axis(a.shape[-1], name="k")
+
+        def body(n: Expr, i: Expr, j: Expr) -> Expr:
+            which = choice[n].astype(DType.INT64) % b.shape[0]
+            return sum_over(times(a[n, i, k], b[which, k, j]), axis=k)
+
+        return compute(
+            (*a.shape[:-1], b.shape[-1]), body, name=names.fresh("matmul"), names=("n", "i", "j")
+        )
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        a, b, choice = operands
+        return self if a.cut and choice.cut and not b.cut else None
 
 
 def matmul(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from onnx import TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
-from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+from ansorpy.graph import optimize, partition
+from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, both, model_of, normal
+from tests.graph.executor import run_network
 
 
 @pytest.mark.parametrize("operator", ["BiasGelu", "FastGelu", "Gelu", "QuickGelu"])
@@ -68,3 +72,32 @@ def test_an_unknown_activation_is_refused() -> None:
     operands = {"x": normal(0, 1, 3, 7, 5), "w": normal(1, 4, 3, 3, 3)}
     with pytest.raises(UnsupportedModel, match="activation=Softsign"):
         load(model_of("FusedConv", operands, {"y": 1}, activation="Softsign"))
+
+
+def test_products_with_an_activation() -> None:
+    """onnxruntime has them on GPUs only: the same as FusedMatMul and an activation."""
+    a, b = normal(0, 2, 5, 3), normal(1, 2, 5, 4)
+    given: dict[str, Any] = {"transA": 1, "alpha": 0.5}
+    _, (want,) = both("FusedMatMul", {"a": a, "b": b}, {"y": TensorProto.FLOAT}, **given)
+    got = found(
+        "FusedMatMulActivation", {"a": a, "b": b}, activation="LeakyRelu", activation_alpha=0.3,
+        **given,
+    )  # fmt: skip
+    np.testing.assert_allclose(got, np.where(want > 0, want, 0.3 * want), rtol=1e-4, atol=1e-5)
+
+
+def test_products_with_a_gelu() -> None:
+    x, w, bias = normal(0, 2, 5, 3), normal(1, 3, 4), normal(2, 4)
+    _, (want,) = both("FastGelu", {"x": x @ w, "bias": bias}, {"y": TensorProto.FLOAT})
+    got = found("GemmFastGelu", {"x": x, "w": w, "bias": bias})
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_three() -> None:
+    operands = {"x": normal(0, 2, 5, 8), "bias": normal(1, 8), "skip": normal(2, 2, 5, 8)}
+    np.testing.assert_allclose(found("BiasAdd", operands), sum(operands.values()), rtol=1e-5)
+
+
+def found(operator: str, operands: dict[str, Array], **attributes: Any) -> Array:
+    model = model_of(operator, operands, {"y": TensorProto.FLOAT}, **attributes)
+    return run_network(partition(optimize(load(model))), operands)[0]

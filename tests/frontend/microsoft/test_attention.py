@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
 from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, both, model_of, normal
 from tests.graph.executor import compiled, run_network
 
@@ -262,3 +263,24 @@ def test_part_of_each_row_is_rotated() -> None:
         "sin": np.sin(angles),
     }  # fmt: skip
     assert_as_onnxruntime("RotaryEmbedding", operands, num_heads=2, rotary_embedding_dim=4)
+
+
+@pytest.mark.parametrize("both", [0, 1])
+@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (40, 60), (1, 1)])
+def test_relative_position_bias(queries: int, keys: int, both: int) -> None:
+    """onnxruntime has it on GPUs only."""
+    rows, heads, farthest = 16, 3, 20
+    table = normal(0, rows, heads)
+    operands = {"table": table, "queries": np.array([queries]), "keys": np.array([keys])}
+    model = model_of(
+        "RelativePositionBias", operands, {"y": TensorProto.FLOAT}, ["queries", "keys"],
+        max_distance=farthest, is_bidirectional=both,
+    )  # fmt: skip
+    (got,) = run_network(partition(optimize(load(model))), {"table": table})
+    ahead = np.arange(keys) - np.arange(queries)[:, None]
+    half, size = (rows // 2, np.abs(ahead)) if both else (rows, np.maximum(-ahead, 0))
+    near = half // 2
+    part = np.log(np.maximum(size, 1) / near) / np.log(farthest / near)
+    far = np.minimum(near + np.trunc(part * (half - near)), half - 1)
+    row = np.where(size < near, size, far).astype(int) + both * half * (ahead > 0)
+    np.testing.assert_array_equal(got[0], table[row].transpose(2, 0, 1))

@@ -1,13 +1,16 @@
-"""Distances, inverses, triangles and samples of com.microsoft beside onnxruntime."""
+"""Distances, inverses and products of com.microsoft beside onnxruntime."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
 from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+from tests.graph.executor import run_network
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
@@ -31,17 +34,18 @@ def test_inverses(shape: tuple[int, ...]) -> None:
     assert_as_onnxruntime("Inverse", {"x": data}, None, (), 1e-3)
 
 
-def test_triangles() -> None:
-    operands = {"x": normal(0, 2, 4, 5), "k": np.array(1)}
-    assert_as_onnxruntime("Trilu", operands, None, ["k"], upper=0)
-
-
 def test_products_of_turned_matrices() -> None:
     operands = {"a": normal(0, 2, 4, 3), "b": normal(1, 2, 4, 5)}
     assert_as_onnxruntime("TransposeMatMul", operands, None, (), transA=1, alpha=0.3)
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
-def test_samples(mode: str) -> None:
-    operands = {"x": normal(0, 2, 3, 6, 5), "grid": np.tanh(normal(1, 2, 4, 3, 2))}
-    assert_as_onnxruntime("GridSample", operands, None, (), 1e-4, mode=mode, padding_mode="border")
+@pytest.mark.parametrize("conjugated", [False, True])
+def test_complex_products(conjugated: bool) -> None:
+    """onnxruntime has them on GPUs only."""
+    a, b = normal(0, 2, 3, 2), normal(1, 3, 2)
+    name = "ComplexMulConj" if conjugated else "ComplexMul"
+    network = partition(optimize(load(model_of(name, {"a": a, "b": b}, {"y": TensorProto.FLOAT}))))
+    (got,) = run_network(network, {"a": a, "b": b})
+    left, right = (x[..., 0] + 1j * x[..., 1] for x in (a, b))
+    want = left * (right.conj() if conjugated else right)
+    np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, rtol=1e-5, atol=1e-5)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto
+from scipy.special import softmax
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
-from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+from ansorpy.graph import optimize, partition
+from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, model_of, normal
+from tests.graph.executor import run_network
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -88,3 +91,52 @@ def test_the_sum_is_an_output_and_statistics_are_refused() -> None:
     outputs = {"y": TensorProto.FLOAT, "mean": TensorProto.FLOAT}
     with pytest.raises(UnsupportedModel, match="remove the consumers of statistics"):
         load(model_of("SkipLayerNormalization", operands, outputs))
+
+
+def group_norm(x: Array, gamma: Array, beta: Array, groups: int, silu: bool) -> Array:
+    """Of images whose channels are last, as onnx defines it."""
+    n, *spatial, channels = x.shape
+    split = x.reshape(n, -1, groups, channels // groups)
+    centred = split - split.mean((1, 3), keepdims=True)
+    normal_ = centred / np.sqrt((centred**2).mean((1, 3), keepdims=True) + 1e-5)
+    found = normal_.reshape(x.shape) * gamma + beta
+    return found / (1 + np.exp(-found)) if silu else found
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("silu", [False, True])
+@pytest.mark.parametrize("skip", [None, (2, 3, 5, 8), (2, 1, 1, 8), (2, 8)])
+def test_group_norm(skip: tuple[int, ...] | None, silu: bool, last: bool) -> None:
+    """onnxruntime has it on GPUs only."""
+    x, gamma, beta = normal(0, 2, 3, 5, 8), normal(1, 8), normal(2, 8)
+    added = None if skip is None else normal(3, *skip)
+    bias = None if skip is None else normal(4, 8)
+    total = x if skip is None else x + bias + (
+        added if added.ndim == 4 else added[:, None, None])  # fmt: skip
+
+    def placed(image: Array | None) -> Array | None:
+        is_image = image is not None and image.ndim == 4
+        return image.transpose(0, 3, 1, 2) if is_image and not last else image
+
+    operands = {"x": placed(x), "gamma": gamma, "beta": beta}
+    outputs = {"y": TensorProto.FLOAT}
+    if skip is not None:
+        operands |= {"skip": placed(added), "bias": bias}
+        outputs |= {"sum": TensorProto.FLOAT}
+    model = model_of(
+        "GroupNorm" if skip is None else "SkipGroupNorm", operands, outputs,
+        groups=4, activation=int(silu), channels_last=int(last),
+    )  # fmt: skip
+    found = run_network(partition(optimize(load(model))), operands)
+    wanted = [group_norm(total, gamma, beta, 4, silu), total]
+    for got, want in zip(found, wanted, strict=False):
+        np.testing.assert_allclose(got, placed(want), rtol=1e-4, atol=1e-4)
+
+
+def test_softmax_behind_a_bias() -> None:
+    """onnxruntime has it on GPUs only."""
+    x, bias = normal(0, 2, 3, 4, 5), normal(1, 2, 1, 1, 5)
+    model = model_of("BiasSoftmax", {"x": x, "b": bias}, {"y": TensorProto.FLOAT}, axis=3,
+                     is_inner_broadcast=1)  # fmt: skip
+    (got,) = run_network(partition(optimize(load(model))), {"x": x, "b": bias})
+    np.testing.assert_allclose(got, softmax(x + bias, axis=3), rtol=1e-5, atol=1e-6)

@@ -6,8 +6,8 @@ run computes both.
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.frontend.onnx.control.scopes import Inner, Translator, body_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unknown, Unsupported
+from ansorpy.frontend.onnx.control.scopes import Blamed, Inner, Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value, leaves, with_leaves
 from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.ops import Fn, TensorType
@@ -24,6 +24,24 @@ def branch(translator: Translator, ctx: NodeContext) -> list[Value]:
     if held is not None:
         taken = "then_branch" if held.item() else "else_branch"
         return translator.inlined(body_of(ctx, taken), {})
+    count, refusal = len(translator.rows), None
+    try:
+        with translator.both():
+            found = _compiled(translator, ctx)
+    except (Blamed, Unsupported) as error:
+        refusal = error
+    reason = ctx.unknown("condition", condition) if len(translator.rows) > count else None
+    if reason is not None and not isinstance(reason, Unknown):
+        # It follows from sizes; at those that decide it, only one branch has to be possible.
+        del translator.rows[count:]
+        raise Unsupported(reason.attribute, f"{reason.advice}, or a range that decides it")
+    if refusal is not None:
+        raise refusal
+    return found
+
+
+def _compiled(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """The results of a branch that a run chooses."""
     bodies = []
     for name in ("then_branch", "else_branch"):
         with translator.inside() as inner:
@@ -37,7 +55,7 @@ def branch(translator: Translator, ctx: NodeContext) -> list[Value]:
     kinds = [then.builder.types[name] for name in names]
     chosen = [number for number, kind in enumerate(kinds) if kind.size != 0]
     graphs = [_finished(inner, values, chosen) for inner, values in bodies]
-    operands = [condition, *dict.fromkeys([*then.captured, *other.captured])]
+    operands = [ctx.input(0), *dict.fromkeys([*then.captured, *other.captured])]
     numbers = {value: number for number, value in enumerate(operands)}
     reads = [tuple(numbers[value] for value in inner.captured) for inner, _ in bodies]
     region = Branches(graphs[0], graphs[1], reads[0], reads[1])

@@ -41,6 +41,10 @@ class Translator(Protocol):
     def inside(self) -> AbstractContextManager[Inner]:
         """While this lasts, what is translated becomes part of another graph."""
 
+    def both(self) -> AbstractContextManager[None]:
+        """While this lasts, no size that nobody stated is chosen so that a node becomes possible:
+        it is in one of two branches, of which a run may take the other."""
+
     def value(self, name: str) -> Value:
         """What *name* stands for."""
 

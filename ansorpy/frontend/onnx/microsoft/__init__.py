@@ -5,10 +5,14 @@ from __future__ import annotations
 from ansorpy.frontend.onnx.microsoft import (
     activations,
     attention,
+    experts,
+    images,
     matrices,
+    movement,
     norms,
     quantized,
     recurrent,
+    states,
     weights,
 )
 from ansorpy.frontend.onnx.microsoft.domain import Importer
@@ -18,9 +22,13 @@ __all__ = ["OPERATORS"]
 OPERATORS: dict[str, Importer] = {
     **activations.OPERATORS,
     **attention.OPERATORS,
+    **experts.OPERATORS,
+    **images.OPERATORS,
     **matrices.OPERATORS,
+    **movement.OPERATORS,
     **norms.OPERATORS,
     **quantized.OPERATORS,
     **recurrent.OPERATORS,
+    **states.OPERATORS,
     **weights.OPERATORS,
 }

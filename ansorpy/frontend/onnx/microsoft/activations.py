@@ -70,9 +70,30 @@ def fused_conv(ctx: NodeContext) -> str:
 
 def fused_gemm(ctx: NodeContext) -> str:
     """``activation(alpha * A' B' + beta * C)``."""
+    return _activated(ctx, gemm(ctx), _parameters(ctx))
+
+
+def fused_matmul_activation(ctx: NodeContext) -> str:
+    """The activation of a product as of FusedMatMul."""
+    return _activated(ctx, fused_matmul(ctx), _parameters(ctx))
+
+
+def _parameters(ctx: NodeContext) -> tuple[float, ...]:
     names = ("activation_alpha", "activation_beta", "activation_gamma")
     given = [ctx.attr(name, math.nan) for name in names]
-    return _activated(ctx, gemm(ctx), tuple(v for v in given if not math.isnan(v)))
+    return tuple(v for v in given if not math.isnan(v))
+
+
+def gemm_fast_gelu(ctx: NodeContext) -> str:
+    """``gelu(X W + bias)``, approximated by the hyperbolic tangent."""
+    value = ctx.emit(MatMul(), [ctx.input(0), ctx.input(1)])
+    value = ctx.apply(Fn.ADD, value, ctx.input(2)) if ctx.has_input(2) else value
+    return gelu_of(ctx, value, "tanh")
+
+
+def bias_add(ctx: NodeContext) -> str:
+    """``x + bias + skip``."""
+    return ctx.apply(Fn.ADD, _biased(ctx), ctx.input(2))
 
 
 def fused_matmul(ctx: NodeContext) -> str:
@@ -115,13 +136,16 @@ def bias_split_gelu(ctx: NodeContext) -> str:
 
 
 _IMPORTERS: dict[str, Callable[[NodeContext], str]] = {
+    "BiasAdd": bias_add,
     "BiasGelu": gelu,
     "BiasSplitGelu": bias_split_gelu,
     "FastGelu": fast_gelu,
     "FusedConv": fused_conv,
     "FusedGemm": fused_gemm,
     "FusedMatMul": fused_matmul,
+    "FusedMatMulActivation": fused_matmul_activation,
     "Gelu": gelu,
+    "GemmFastGelu": gemm_fast_gelu,
     "QuickGelu": quick_gelu,
 }
 OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -309,11 +309,43 @@ def rotary_embedding(ctx: NodeContext) -> str:
     return merged_heads(ctx, found) if len(shape) == 3 else found
 
 
+def relative_position_bias(ctx: NodeContext) -> str:
+    """``[1, heads, queries, keys]``: rows of a table, chosen by how far a key is from a query.
+
+    Near distances have a row each; farther ones share rows, more of them the farther they are.
+    Source: Raffel et al., Exploring the Limits of Transfer Learning (2020), section 2.1.
+    """
+    (queries,), (keys,) = ctx.extents(1, "query_length"), ctx.extents(2, "key_length")
+    rows, heads = ctx.shape(0)
+    both, farthest = bool(ctx.attr("is_bidirectional", 0)), ctx.attr("max_distance", 0)
+    rows = ctx.number(rows, "a table") // (2 if both else 1)
+
+    def whole(number: int) -> str:
+        return ctx.literal(number, DType.INT64)
+
+    ahead = ctx.apply(Fn.SUB, ctx.places(keys), ctx.places(queries, 1))
+    behind = ctx.apply(Fn.NEG, ahead)
+    size = ctx.apply(Fn.ABS, ahead) if both else ctx.apply(Fn.MAX, behind, whole(0))
+    near = rows // 2
+    part = ctx.apply(Fn.MAX, ctx.cast(size, DType.FLOAT32), ctx.literal(1.0, DType.FLOAT32))
+    part = ctx.apply(Fn.LOG, ctx.apply(Fn.DIV, part, ctx.literal(float(near), DType.FLOAT32)))
+    slope = ctx.literal((rows - near) / np.log(farthest / near), DType.FLOAT32)
+    shared = ctx.cast(ctx.apply(Fn.MUL, part, slope), DType.INT64)
+    shared = ctx.apply(Fn.MIN, ctx.apply(Fn.ADD, shared, whole(near)), whole(rows - 1))
+    row = ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, size, whole(near)), size, shared)
+    if both:
+        is_ahead = ctx.cast(ctx.apply(Fn.LESS, whole(0), ahead), DType.INT64)
+        row = ctx.apply(Fn.ADD, row, ctx.apply(Fn.MUL, is_ahead, whole(rows)))
+    chosen = ctx.transpose(ctx.emit(Gather(0), [ctx.input(), row]), (2, 0, 1))
+    return ctx.reshape(chosen, (1, heads, queries, keys))
+
+
 _IMPORTERS: dict[str, Importer] = {
     "Attention": attention,
     "GroupQueryAttention": group_query_attention,
     "MultiHeadAttention": multi_head_attention,
     "QAttention": qattention,
+    "RelativePositionBias": relative_position_bias,
     "RotaryEmbedding": rotary_embedding,
 }
 OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -1,12 +1,16 @@
-"""The name of the domain in the table of operators."""
+"""What importers of the domain share: its name in the table of operators, and other operands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from onnx import NodeProto, helper
 
 from ansorpy.frontend.onnx.context import NodeContext
 
-__all__ = ["Importer", "in_domain"]
+__all__ = ["Importer", "in_domain", "with_operands"]
 
 Importer = Callable[[NodeContext], str | tuple[str, ...]]
 
@@ -14,3 +18,19 @@ Importer = Callable[[NodeContext], str | tuple[str, ...]]
 def in_domain(importers: Mapping[str, Importer]) -> dict[str, Importer]:
     """*importers* under the names of operators of ``com.microsoft``."""
     return {f"com.microsoft.{name}": importer for name, importer in importers.items()}
+
+
+def with_operands(ctx: NodeContext, given: Mapping[int, str], **attributes: Any) -> NodeContext:
+    """*ctx* whose node has the values *given* as operands, by number, and further *attributes*.
+
+    As an importer of another operator takes them.
+    """
+    node = NodeProto()
+    node.CopyFrom(ctx.node)
+    values = {name: ctx.values[name] for name in node.input if name}
+    for operand, value in given.items():
+        node.input.extend([""] * (operand + 1 - len(node.input)))
+        node.input[operand] = f"{operand} of {node.output[0]}"
+        values[node.input[operand]] = value
+    node.attribute.extend(helper.make_attribute(name, held) for name, held in attributes.items())
+    return replace(ctx, node=node, values=values)

@@ -1,16 +1,14 @@
-"""Distances, inverses and triangles of matrices, and samples of images.
+"""Distances and inverses of matrices, and products of complex numbers.
 
 Converters of scikit-learn and torch write them.
 """
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
-from ansorpy.frontend.onnx.images.sampling import grid_sample
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.microsoft.activations import fused_matmul
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.frontend.onnx.operators.elimination import inverse
-from ansorpy.frontend.onnx.operators.places import trilu
 from ansorpy.graph.ops import Fn, Reduce, ReduceOp
 
 __all__ = ["OPERATORS"]
@@ -30,11 +28,33 @@ def cdist(ctx: NodeContext) -> str:
     return squares if metric == "sqeuclidean" else ctx.apply(Fn.SQRT, squares)
 
 
+def _complex_product(*, conjugated: bool) -> Importer:
+    """An importer of products of numbers whose real and imaginary part are the last axis."""
+
+    def build(ctx: NodeContext) -> str:
+        (a, b), (c, d) = (_parts(ctx, n) for n in (0, 1))
+        real, imaginary = (Fn.ADD, Fn.SUB) if conjugated else (Fn.SUB, Fn.ADD)
+        parts = [
+            ctx.apply(real, ctx.apply(Fn.MUL, a, c), ctx.apply(Fn.MUL, b, d)),
+            ctx.apply(imaginary, ctx.apply(Fn.MUL, b, c), ctx.apply(Fn.MUL, a, d)),
+        ]
+        return ctx.concat(parts, len(ctx.builder.types[parts[0]].shape) - 1)
+
+    return build
+
+
+def _parts(ctx: NodeContext, operand: int) -> list[str]:
+    last = len(ctx.shape(operand)) - 1
+    if last < 0 or ctx.shape(operand)[last] != 2:
+        raise Unsupported(f"operand of shape {ctx.shape(operand)}", "the last axis has two parts")
+    return [ctx.slice(ctx.input(operand), {last: Cut(n, 1)}) for n in (0, 1)]
+
+
 _IMPORTERS: dict[str, Importer] = {
     "CDist": cdist,
-    "GridSample": grid_sample,
+    "ComplexMul": _complex_product(conjugated=False),
+    "ComplexMulConj": _complex_product(conjugated=True),
     "Inverse": widely(inverse),
     "TransposeMatMul": fused_matmul,
-    "Trilu": trilu,
 }
 OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

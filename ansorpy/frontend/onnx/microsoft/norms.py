@@ -1,4 +1,4 @@
-"""Normalisations of sums, and the embeddings of BERT."""
+"""Normalisations of sums and of groups of channels, softmax behind a bias, BERT's embeddings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.frontend.onnx.operators.normalization import rms_normalization
-from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceOp
+from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceOp, Softmax
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -94,13 +94,70 @@ def _embedded(ctx: NodeContext, places: str, real: Callable[[int, str], str]) ->
     return normal, counted, total
 
 
+def group_norm(ctx: NodeContext) -> str:
+    """Groups of channels normalised, scaled, offset, and perhaps times their sigmoid."""
+    return _grouped(ctx, ctx.input())
+
+
+def skip_group_norm(ctx: NodeContext) -> tuple[str, str]:
+    """The same of ``x + skip + bias``, and that sum; *skip* may have one value for each channel."""
+    total = ctx.apply(Fn.ADD, ctx.input(0), _of_channels(ctx, 3))
+    if ctx.has_input(4):
+        total = ctx.apply(Fn.ADD, total, _of_channels(ctx, 4))
+    return _grouped(ctx, total), total
+
+
+def _is_last(ctx: NodeContext) -> bool:
+    return bool(ctx.attr("channels_last", 1))
+
+
+def _of_channels(ctx: NodeContext, operand: int) -> str:
+    """An operand that broadcasts to the image: ``[c]``, ``[n, c]``, or as many axes as it has."""
+    value, rank = ctx.cast(ctx.input(operand), ctx.type().dtype), len(ctx.shape())
+    shape = ctx.shape(operand)
+    if len(shape) == rank:
+        return value
+    behind = (1,) * (rank - 2)
+    spread = (*behind, shape[-1]) if _is_last(ctx) else (shape[-1], *behind)
+    return ctx.reshape(value, (*(shape[:-1] or (1,)), *spread))
+
+
+def _grouped(ctx: NodeContext, value: str) -> str:
+    shape, groups = ctx.shape(), ctx.attr("groups", 1)
+    rank = len(shape)
+    place = rank - 1 if _is_last(ctx) else 1
+    channels = shape[place]
+    if groups < 1 or channels % groups != 0:
+        raise Unsupported(f"groups={groups}", f"it must divide the {channels} channels")
+    split = ctx.reshape(value, (*shape[:place], groups, channels // groups, *shape[place + 1 :]))
+    # All axes but the batch's and that of groups.
+    axes = tuple(d for d in range(1, rank + 1) if d != place)
+    norm = LayerNorm(axes, float(ctx.attr("epsilon", 1e-5)))
+    value = ctx.reshape(ctx.emit(norm, [split]), shape)
+    value = ctx.apply(Fn.MUL, value, _of_channels(ctx, 1))
+    value = ctx.apply(Fn.ADD, value, _of_channels(ctx, 2))
+    if not ctx.attr("activation", 0):
+        return value
+    return ctx.apply(Fn.MUL, value, ctx.apply(Fn.SIGMOID, value))
+
+
+def bias_softmax(ctx: NodeContext) -> str:
+    """The softmax of a sum, over all axes from one on."""
+    total = ctx.apply(Fn.ADD, ctx.input(0), ctx.input(1))
+    rank = len(ctx.shape())
+    return ctx.emit(Softmax(tuple(range(ctx.axis(ctx.attr("axis", 1), rank), rank))), [total])
+
+
 OPERATORS: dict[str, Importer] = {
     "SimplifiedLayerNormalization": simplified_layer_normalization,
     **in_domain(
         {
+            "BiasSoftmax": bias_softmax,
             "EmbedLayerNormalization": embed_layer_normalization,
+            "GroupNorm": group_norm,
             "QEmbedLayerNormalization": quantized_embed_layer_normalization,
             "SimplifiedLayerNormalization": simplified_layer_normalization,
+            "SkipGroupNorm": skip_group_norm,
             "SkipLayerNormalization": skip_layer_normalization,
             "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
         }

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from onnx import NodeProto
-
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
+from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain, with_operands
 from ansorpy.frontend.onnx.operators.normalization import softmax
 from ansorpy.frontend.onnx.operators.pool import average_pool
 from ansorpy.frontend.onnx.quantized.quantize import (
@@ -23,7 +21,7 @@ from ansorpy.graph.ops import Concat, Fn, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
-__all__ = ["OPERATORS", "number_or_row", "product"]
+__all__ = ["OPERATORS", "average_pool_of", "number_or_row", "of_one", "product"]
 
 
 def _real(ctx: NodeContext, first: int) -> str:
@@ -51,7 +49,7 @@ def _pairwise(fn: Fn) -> Callable[[NodeContext], str]:
     return build
 
 
-def _of_one(compute: Callable[[NodeContext, str], str]) -> Callable[[NodeContext], str]:
+def of_one(compute: Callable[[NodeContext, str], str]) -> Callable[[NodeContext], str]:
     """An importer of an operator on one quantized operand that *compute* defines on numbers."""
 
     def build(ctx: NodeContext) -> str:
@@ -91,22 +89,14 @@ def _on_numbers(importer: Callable[[NodeContext], str]) -> Callable[[NodeContext
     """*importer* of another operator with the same attributes, on numbers."""
 
     def compute(ctx: NodeContext, x: str) -> str:
-        node = NodeProto()
-        node.CopyFrom(ctx.node)
-        node.input[:] = ["x"]
         opset = int(ctx.attr("opset", ctx.opset))
-        return importer(replace(ctx, node=node, values={"x": x}, opset=opset))
+        return importer(replace(with_operands(ctx, {0: x}), opset=opset))
 
     return compute
 
 
-def _average_pool(ctx: NodeContext, x: str) -> str:
-    """Pooling of images, whose channels are the last axis if the node says so."""
-    rank = len(ctx.shape())
-    if not ctx.attr("channels_last", 0):
-        return _on_numbers(average_pool)(ctx, x)
-    turned = ctx.transpose(x, (0, rank - 1, *range(1, rank - 1)))
-    return ctx.transpose(_on_numbers(average_pool)(ctx, turned), (0, *range(2, rank), 1))
+average_pool_of = _on_numbers(average_pool)
+"""Means of windows of numbers."""
 
 
 def qlinear_concat(ctx: NodeContext) -> str:
@@ -177,14 +167,13 @@ _IMPORTERS: dict[str, Importer] = {
     "MatMulIntegerToFloat": matmul_integer_to_float,
     "QGemm": qgemm,
     "QLinearAdd": _pairwise(Fn.ADD),
-    "QLinearAveragePool": _of_one(_average_pool),
     "QLinearConcat": qlinear_concat,
-    "QLinearGlobalAveragePool": _of_one(_global_average_pool),
-    "QLinearLeakyRelu": _of_one(_leaky_relu),
+    "QLinearGlobalAveragePool": of_one(_global_average_pool),
+    "QLinearLeakyRelu": of_one(_leaky_relu),
     "QLinearMul": _pairwise(Fn.MUL),
-    "QLinearReduceMean": _of_one(_mean),
-    "QLinearSigmoid": _of_one(_sigmoid),
-    "QLinearSoftmax": _of_one(_on_numbers(softmax)),
+    "QLinearReduceMean": of_one(_mean),
+    "QLinearSigmoid": of_one(_sigmoid),
+    "QLinearSoftmax": of_one(_on_numbers(softmax)),
     "QLinearWhere": qlinear_where,
     "QuantizeLinear": quantize_linear,
 }

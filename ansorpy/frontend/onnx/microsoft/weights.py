@@ -12,7 +12,7 @@ from ansorpy.graph.ops import Decode, Fn, Gather, MatMul, Spread
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import Narrow
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "bits_of", "codes_of", "dequantized", "unpacked"]
 
 _POSITIVE = (0.0, 0.0052083333, 2 / 3, 1.0, 1 / 3, 0.5, 1 / 6, 0.25)
 _FP4 = (*_POSITIVE, *(-number for number in _POSITIVE))
@@ -33,15 +33,16 @@ def matmul_nbits(ctx: NodeContext) -> str:
         raise Unsupported("g_idx", "quantize without reordering of groups")
     blocks = -(-rows // ctx.attr("block_size", 0))
     packed = np.asarray(ctx.constant(1, "B")).reshape(columns, -1)
-    codes = _codes(ctx, _unpacked(packed, _bits(ctx))[:, :rows])
+    codes = codes_of(ctx, unpacked(packed, bits_of(ctx))[:, :rows], bits_of(ctx))
     scales = ctx.reshape(ctx.input(2), (columns, blocks))
     zeros = None
     if ctx.has_input(3) and ctx.type(3).dtype is not DType.UINT8:
         zeros = ctx.reshape(ctx.input(3), (columns, blocks))
     elif ctx.has_input(3):
         held = np.asarray(ctx.constant(3, "zero_points")).reshape(columns, -1)
-        zeros = ctx.literal(_unpacked(held, _bits(ctx))[:, :blocks], DType.UINT8)
-    weight = _dequantized(ctx, codes, scales, zeros, 1, _middle(ctx))
+        zeros = ctx.literal(unpacked(held, bits_of(ctx))[:, :blocks], DType.UINT8)
+    block = ctx.attr("block_size", 0)
+    weight = dequantized(ctx, codes, scales, zeros, 1, block, _middle(ctx))
     product = ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
     return ctx.apply(Fn.ADD, product, ctx.input(5)) if ctx.has_input(5) else product
 
@@ -60,7 +61,7 @@ def matmul_bnb4(ctx: NodeContext) -> str:
     if rows % block:
         raise Unsupported(f"block_size={block}", f"it must divide the {rows} rows")
     packed = np.asarray(ctx.constant(1, "B")).reshape(columns, rows // 2, 1)
-    places = _codes(ctx, _unpacked(packed, 4)[..., ::-1].reshape(columns, rows))
+    places = codes_of(ctx, unpacked(packed, 4)[..., ::-1].reshape(columns, rows), 4)
     table = ctx.literal(np.asarray((_FP4, _NF4)[kind]), ctx.type(2).dtype)
     place = ctx.cast(ctx.emit(Decode(DType.UINT8), [places]), DType.INT32)
     numbers = ctx.emit(Gather(0), [table, place])
@@ -79,34 +80,36 @@ def gather_block_quantized(ctx: NodeContext) -> str:
     is_narrow = ctx.input() in ctx.builder.narrow
     tables = [ctx.input(n) for n in (0, 2, 3) if ctx.has_input(n)]
     if not is_narrow:
-        tables[0] = _codes(ctx, _unpacked(np.asarray(ctx.constant(0, "data")), _bits(ctx)))
+        held = unpacked(np.asarray(ctx.constant(0, "data")), bits_of(ctx))
+        tables[0] = codes_of(ctx, held, bits_of(ctx))
     if not is_narrow and ctx.has_input(3):
-        held = _unpacked(np.asarray(ctx.constant(3, "zero_points")), _bits(ctx))
+        held = unpacked(np.asarray(ctx.constant(3, "zero_points")), bits_of(ctx))
         held = held[..., : ctx.number(ctx.shape(2)[-1], "scales")]
         tables[2] = ctx.literal(held, DType.UINT8)
     codes, scales, *rest = (ctx.emit(Gather(0), [table, ctx.input(1)]) for table in tables)
     middle = 0 if is_narrow else _middle(ctx)
     axis = along - 1 + len(ctx.shape(1))
-    return _dequantized(ctx, codes, scales, rest[0] if rest else None, axis, middle)
+    zeros, block = rest[0] if rest else None, ctx.attr("block_size", 128)
+    return dequantized(ctx, codes, scales, zeros, axis, block, middle)
 
 
-def _bits(ctx: NodeContext) -> int:
-    bits = ctx.attr("bits", 4)
+def bits_of(ctx: NodeContext, attribute: str = "bits") -> int:
+    """The number of bits of a code that the node has in *attribute*."""
+    bits = ctx.attr(attribute, 4)
     if bits not in (2, 4, 8):
-        raise Unsupported(f"bits={bits}", "use 2, 4 or 8")
+        raise Unsupported(f"{attribute}={bits}", "use 2, 4 or 8")
     return bits
 
 
-def _unpacked(packed: Array, bits: int) -> Array:
-    """The numbers in each byte of the last axis, the first one in its lowest bits."""
+def unpacked(packed: Array, bits: int) -> Array:
+    """The numbers of 2, 4 or 8 *bits* in each byte of the last axis, from its lowest bits on."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     found = np.right_shift(packed.astype(np.uint8)[..., None], shifts) & np.uint8((1 << bits) - 1)
     return np.reshape(found, (*packed.shape[:-1], -1))
 
 
-def _codes(ctx: NodeContext, codes: Array) -> str:
-    """A constant of numbers of the node's bits, which is kept packed."""
-    bits = _bits(ctx)
+def codes_of(ctx: NodeContext, codes: Array, bits: int) -> str:
+    """A constant of numbers of 2, 4 or 8 *bits*, which is kept packed."""
     if bits == 8:
         return ctx.literal(codes, DType.UINT8)
     kind = {2: Narrow.UINT2, 4: Narrow.UINT4}[bits]
@@ -115,18 +118,17 @@ def _codes(ctx: NodeContext, codes: Array) -> str:
 
 def _middle(ctx: NodeContext) -> int:
     """The middle of the range of packed codes, which stands for 0 if no zero points are given."""
-    return 1 << (_bits(ctx) - 1)
+    return 1 << (bits_of(ctx) - 1)
 
 
-def _dequantized(
-    ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int, usual: int
+def dequantized(
+    ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int, block: int, usual: int
 ) -> str:
-    """``(codes - zeros) * scales``, which are those of blocks along *axis*.
+    """``(codes - zeros) * scales``, which are those of blocks of *block* elements along *axis*.
 
     Without *zeros*, *usual* is the code of 0.
     """
     shape, dtype = ctx.builder.types[codes].shape, ctx.builder.types[scales].dtype
-    block = ctx.attr("block_size", 128)
 
     def spread(value: str) -> str:
         times = tuple(block if d == axis else 1 for d in range(len(shape)))

@@ -111,7 +111,7 @@ def slice_(ctx: NodeContext) -> str:
         try:
             starts, ends = ctx.extents(1, "starts"), ctx.extents(2, "ends")
         except Unknown:
-            if ctx.bounds is None or steps != (1,):
+            if steps != (1,):
                 raise
             return _cut_by_data(ctx, ctx.axis(axes[0], len(shape)))
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:

@@ -17,7 +17,7 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["RegionAlign", "RegionMax", "RegionMean"]
+__all__ = ["RegionAlign", "RegionCrop", "RegionMax", "RegionMean"]
 
 
 def _check(inputs: Sequence[TensorType]) -> None:
@@ -172,6 +172,57 @@ class RegionMean(Op):
 
         shape = (regions.shape[0], self.size[axis], extent)
         return compute(shape, body, name=names.fresh("weights"), names=("r", "p", "y"))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        x, *others = operands
+        return self if not x.cut and all(o.cut for o in others) else None
+
+
+@dataclass(frozen=True)
+class RegionCrop(Op):
+    """Regions sampled at ``size`` places, the outermost of which are at their corners.
+
+    Inputs are as of :class:`RegionAlign`, but regions are ``[r, 4]`` (top, left, bottom, right)
+    and go from 0, the first row or column of the image, to 1, its last.  Outside the image, there
+    is ``beyond``.  Samples are interpolated, or the element that is next if ``nearest``.
+    """
+
+    size: tuple[int, int]
+    nearest: bool
+    beyond: float
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        _check(inputs)
+        x, regions, _ = inputs
+        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """A sum of the elements around each place; rounded places have one that counts."""
+        x, regions, images = inputs
+        kind = wide(regions)
+
+        def body(r: Expr, channel: Expr, *bins: Expr) -> Expr:
+            places, inside = [], []
+            for d in range(2):
+                last = as_float(x.shape[2 + d], kind) - 1.0
+                at = self._place(regions, r, bins[d], d, kind) * last
+                inside += [at >= 0.0, at <= last]
+                places.append(b.floor(at + 0.5) if self.nearest else at)
+            terms = corners(x, (_image(images, r, x.shape[0]), channel), places, zeros=False)
+            return b.select(b.all_of(*inside), reduce(add, terms), self.beyond).astype(x.dtype)
+
+        shape = (regions.shape[0], x.shape[1], *self.size)
+        return compute(shape, body, name=names.fresh("crop"), names=("r", "c", "h", "w"))
+
+    def _place(self, regions: Tensor, r: Expr, number: Expr, axis: int, kind: DType) -> Expr:
+        """Where sample *number* is along an axis, as part of the image; a single one is amid."""
+        first, last = (regions[r, axis + 2 * end].astype(kind) for end in range(2))
+        steps = self.size[axis] - 1
+        if steps == 0:
+            return (first + last) * 0.5
+        part = number.astype(kind) * (1.0 / steps)
+        return b.select(number.equal(steps), last, first + part * (last - first))
 
     def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
         x, *others = operands

@@ -39,16 +39,23 @@ FAMILIES: dict[Callable[[Growing], None], float] = {
 }  # fmt: skip
 """The functions, and how often each is drawn relative to the others."""
 
+_ONLY_ON_GPUS = (
+    "BiasAdd", "BiasSoftmax", "BiasSplitGelu", "ComplexMul", "ComplexMulConj",
+    "FusedMatMulActivation", "GemmFastGelu", "GroupNorm", "NhwcConv", "NhwcFusedConv",
+    "QLinearReduceMean", "RelativePositionBias", "SkipGroupNorm", "TorchEmbedding",
+)  # fmt: skip
+_AS_ONNX_HAS_IT = (
+    "CausalConvWithState", "GatherND", "GridSample", "Pad", "Range", "Trilu", "Unique",
+)  # fmt: skip
+
 NOT_DRAWN: Mapping[str, str] = {
     "Scatter": "operator sets from 11 on have ScatterElements",
     "Upsample": "operator sets from 10 on have Resize",
     "SimplifiedLayerNormalization": "onnx's checker does not know it",
     "com.microsoft.SimplifiedLayerNormalization": "onnxruntime has no such kernel",
-    "com.microsoft.BiasSplitGelu": "onnxruntime has no such kernel for CPUs",
-    "com.microsoft.QLinearReduceMean": "onnxruntime has no such kernel for CPUs",
     "com.microsoft.DynamicQuantizeLSTM": "rounding decides its states, step after step",
     "com.microsoft.TransposeMatMul": "FusedMatMul, as it was called before",
-    "com.microsoft.GridSample": "onnx's GridSample is drawn",
-    "com.microsoft.Trilu": "onnx's Trilu is drawn",
+    **{f"com.microsoft.{n}": "onnxruntime has no such kernel for CPUs" for n in _ONLY_ON_GPUS},
+    **{f"com.microsoft.{name}": f"onnx's {name} is drawn" for name in _AS_ONNX_HAS_IT},
 }
 """Operators that no family draws, and why; tests of importers compare them."""

@@ -190,7 +190,67 @@ def matrices(net: Growing) -> None:
     net.add("com.microsoft.Inverse", net.given(matrix, _SINGLE))
 
 
+def experts(net: Growing) -> None:
+    """Rows through the few of several networks that a router chooses, with weights of bits or not.
+
+    Those of bits share one scale for each row, as onnxruntime rounds operands of smaller blocks.
+    """
+    rows, width, inner, many = (net.count(1, k) for k in (20, 4, 4, 5))
+    width, inner = 8 * width, 8 * inner
+    x, router = net.new_input([rows, width], _SINGLE), net.new_input([rows, many], _SINGLE)
+    given: dict[str, Any] = {
+        "k": net.count(1, min(many, 3)),
+        "activation_type": net.one_of(["relu", "gelu", "silu", "identity"]),
+    }
+    if net.chance():
+        given["normalize_routing_weights"] = net.count(0, 1)
+        layers = [(many, inner, width), (many, width, inner)]
+        held = [part for shape in layers for part in
+                (_held(net, *shape, scale=0.3), _held(net, *shape[:2]))]  # fmt: skip
+        net.add("com.microsoft.MoE", x, router, *held, **given)
+        return
+    bits = net.one_of([4, 8])
+    held = []
+    for columns, deep in ((inner, width), (width, inner)):
+        codes = net.rng.integers(0, 256, (many, columns, deep * bits // 8)).astype(np.uint8)
+        scales = net.constant(net.uniform(0.1, 0.3, many, columns) / 2**bits, _SINGLE)
+        held += [net.constant(codes), scales, _held(net, many, columns)]
+    net.add("com.microsoft.QMoE", x, router, *held, expert_weight_bits=bits, **given)
+
+
+def crops(net: Growing) -> None:
+    """Regions of images, each brought to the same size."""
+    shape = [net.count(1, 2), net.count(1, 3), net.count(2, 7), net.count(2, 7)]
+    x, many = net.new_input(shape, _SINGLE), net.count(1, 4)
+    rois = net.given(net.uniform(-0.2, 1.2, many, 4), _SINGLE)
+    images = net.given(net.rng.integers(0, shape[0], many).astype(np.int32))
+    size = net.constant(np.asarray([net.count(1, 5), net.count(1, 5)], np.int32))
+    mode = net.one_of(["bilinear", "nearest"])
+    net.add("com.microsoft.CropAndResize", x, rois, images, size, mode=mode,
+            extrapolation_value=0.25)  # fmt: skip
+
+
+def moved(net: Growing) -> None:
+    """Axes that are inserted, windows along an axis, and scores of tokens that would repeat."""
+    name = net.one_of(["ExpandDims", "UnfoldTensor", "NGramRepeatBlock"])
+    if name == "NGramRepeatBlock":
+        batch, length, tokens = net.count(1, 3), net.count(3, 9), net.count(2, 6)
+        ids = net.given(net.rng.integers(0, tokens, (batch, length)))
+        scores = net.new_input([batch, tokens], _SINGLE)
+        net.add("com.microsoft.NGramRepeatBlock", ids, scores, ngram_size=net.count(1, 3))
+        return
+    x = net.single(1, 4)
+    if name == "ExpandDims":
+        axis = net.constant(np.asarray(net.count(-x.rank - 1, x.rank), np.int32))
+        net.add("com.microsoft.ExpandDims", x, axis)
+        return
+    dim = net.count(0, x.rank - 1)
+    size = net.count(1, x.shape[dim])
+    net.add("com.microsoft.UnfoldTensor", x, dim=dim, size=size, step=net.count(1, 3))
+
+
 MICROSOFT: dict[Callable[[Growing], None], float] = {
     gelus: 0.5, fused_conv: 0.4, fused_products: 0.4, skips: 0.3, embedded: 0.3,
     attention: 0.4, many_heads: 0.4, groups: 0.4, turned: 0.3, matrices: 0.2,
+    experts: 0.4, crops: 0.2, moved: 0.3,
 }  # fmt: skip

@@ -190,7 +190,29 @@ def blocks(net: Growing) -> None:
     )  # fmt: skip
 
 
+def images(net: Growing) -> None:
+    """Convolutions and maxima of images of integers, whose channels may be last."""
+    kind, last = net.one_of([np.uint8, np.int8]), net.chance()
+    channels, size = net.count(1, 4), [net.count(3, 6), net.count(3, 6)]
+    shape = [net.count(1, 2), *size, channels] if last else [net.count(1, 2), channels, *size]
+    if last and net.chance():
+        x = _bytes(net, kind, *shape)
+        node = net.node("com.microsoft.NhwcMaxPool", [x], kernel_shape=[2, 3], pads=[1, 1, 0, 1])
+        held = [net.constant(np.asarray(0.02), _SINGLE), _zero(net, 3, kind)]
+        net.chain([node, net.node("DequantizeLinear", [node.output[0], *held])], [x, *held])
+        return
+    made = net.count(1, 5)
+    weight = net.rng.integers(-120, 121, (made, channels, 3, 3)).astype(np.int8)
+    operands = [
+        *_part(net, kind, *shape), net.constant(weight), _scale(net, 0.01, 0.02, made),
+        net.constant(np.zeros(made, np.int8)),
+    ]  # fmt: skip
+    _told(net, "com.microsoft.QLinearConv", operands, 0.137, kind,
+          channels_last=int(last), pads=[1, 1, 1, 1])  # fmt: skip
+
+
 QUANTIZED: dict[Callable[[Growing], None], float] = {
     pairs: 0.3, functions: 0.4, joined: 0.2, choices: 0.2, products: 0.4, gemm: 0.3,
     attention: 0.3, words: 0.2, wide_steps: 0.2, blocks: 0.4,
+    images: 0.3,
 }  # fmt: skip
