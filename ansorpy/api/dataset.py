@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
+from ansorpy.api.arguments import SizeArguments
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.evaluation.random_networks import random_network
@@ -62,10 +63,12 @@ class RecordProgress:
         )
 
 
-def network_tasks(networks: Iterable[str | Path], request: Request) -> Iterator[tuple[str, Task]]:
-    """The tasks of the .onnx files *networks*, with the names of the networks."""
+def network_tasks(
+    networks: Iterable[str | Path], request: Request, **sizes: Unpack[SizeArguments]
+) -> Iterator[tuple[str, Task]]:
+    """The tasks of the .onnx files *networks* at *sizes*, with the names of the networks."""
     for network in networks:
-        project = open_project(network, request)
+        project = open_project(network, request, **sizes)
         yield from ((project.name, task) for task in project.all_tasks)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, get_args
 
@@ -47,6 +47,9 @@ Source: TypeAlias = Database | ProgramDataset
 
 _OfTask: TypeAlias = tuple[Task, Iterable[tuple[Programs, Floats]]]
 """A task, and its programs with their seconds."""
+
+_EXAMPLES = 1 << 20
+"""Most programs that a network's training counts in all its epochs; no search waits for it."""
 
 LEAST_TO_FIT = 2 * len(TERMS)
 """Correct programs needed to fit the weights of the static linear model."""
@@ -166,8 +169,7 @@ def evaluate_models(
         model = made()
         if name in MODELS:
             listener(f"{name}: learns from {len(learned)} programs")
-            _learn(model, ((each.task, _parts(each)) for each in learned.tasks.values()))
-            model.refit()
+            _teach(model, ((each.task, _parts(each)) for each in learned.tasks.values()))
         listener(f"{name}: ranks {len(held)} programs")
         found += [Evaluated(name, *_ranked(model, each)) for each in held_tasks]
     return found
@@ -190,6 +192,14 @@ def _learn(model: CostModel, measured: Iterable[_OfTask]) -> None:
     for task, parts in measured:
         for programs, seconds in parts:
             model.learn(task, programs, seconds)
+
+
+def _teach(model: CostModel, measured: Iterable[_OfTask]) -> None:
+    """Train *model* on what was *measured*, a network for as long as it gains from it."""
+    if isinstance(model, NetworkModel):
+        model.fitting = replace(model.fitting, examples=_EXAMPLES)
+    _learn(model, measured)
+    model.refit()
 
 
 def _measured(source: Source, target: Target) -> Iterator[_OfTask]:
@@ -261,8 +271,7 @@ def train_network(source: Source, name: str, target: Target | None = None) -> Ne
             f"the cost model {name} has nothing to save", hint="train boosted, or a network"
         )
     target = calibrated(target or Target.host())
-    _learn(model, _measured(source, target))
-    model.refit()
+    _teach(model, _measured(source, target))
     if not model.is_trained:
         raise UsageError(f"there are too few programs for {target.family} to learn from")
     return model

@@ -15,7 +15,7 @@ from ansorpy.cost.learner import SampleLearner, TreeOptions, per_statement
 from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.ranking import pack_ranking
-from ansorpy.errors import ForeignFile
+from ansorpy.cost.trees import plain_trees
 from ansorpy.ir.task import Task
 
 if TYPE_CHECKING:
@@ -197,16 +197,15 @@ class BoostedTrees(SampleLearner):
     def trees(self) -> tuple[WeightedTrees, ...]:
         """All trees, the initial ones first; measured programs are not included."""
         parts = () if self._booster is None else self._booster.parts
-        return tuple(WeightedTrees(weight, part.model_to_string()) for weight, part in parts)
+        return tuple(
+            WeightedTrees(weight, plain_trees(part.model_to_string(), len(FEATURE_NAMES)))
+            for weight, part in parts
+        )
 
 
 def _read_trees(text: str) -> Booster:
+    """The trees in *text*; raises :class:`ForeignFile` if there are none."""
+    plain = plain_trees(text, len(FEATURE_NAMES))
     import lightgbm
 
-    try:
-        booster = lightgbm.Booster(model_str=text)
-    except lightgbm.basic.LightGBMError as error:
-        raise ForeignFile(f"the trees of this cost model cannot be read: {error}") from None
-    if booster.num_feature() != len(FEATURE_NAMES):
-        raise ForeignFile("this cost model was trained with a different number of features")
-    return booster
+    return lightgbm.Booster(model_str=plain)

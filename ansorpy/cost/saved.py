@@ -1,8 +1,7 @@
 """The file format of learned cost models: a header on their training data, then the trees.
 
-LightGBM reads the trees with a parser in C++ that trusts its input, so it gets only what this user
-wrote on this machine, or what is part of this package: the header is signed, and has the digest of
-the trees.
+Nothing in it is executed, and every number of the trees is checked (:mod:`ansorpy.cost.trees`), so
+a file may come from anyone: a bad one makes searches slower, but no result wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from pydantic import (
 from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
 from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.measure.records.signing import is_signed, sign
 from ansorpy.target import Target
 
 __all__ = ["SavedModel"]
@@ -35,10 +33,7 @@ _AGAIN = "train it again: ansorpy dataset train DATA -o model.txt"
 
 
 class _Header(BaseModel):
-    """The first line of the file; ``trees`` has the weight and length of each part after it.
-
-    ``signature`` is this user's, of everything else in the line.
-    """
+    """The first line of the file; ``trees`` has the weight and length of each part after it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,20 +44,6 @@ class _Header(BaseModel):
     tasks: int = Field(ge=0)
     trees: tuple[tuple[FiniteFloat, NonNegativeInt], ...]
     digest: str
-    signature: str = ""
-
-    def signed(self) -> _Header:
-        """The same header with this user's signature."""
-        return self.model_copy(update={"signature": sign("cost model", self._statement)})
-
-    @property
-    def is_own(self) -> bool:
-        """Whether this user signed it."""
-        return is_signed(self.signature, "cost model", self._statement)
-
-    @property
-    def _statement(self) -> str:
-        return self.model_dump_json(exclude={"signature"})
 
 
 @dataclass(frozen=True)
@@ -108,7 +89,7 @@ class SavedModel:
             tasks=self.tasks,
             trees=tuple((trees.weight, len(trees.text)) for trees in self._trees),
             digest=self.digest,
-        ).signed()
+        )
         return "\n".join((header.model_dump_json(), *(trees.text for trees in self._trees)))
 
     @staticmethod
@@ -127,21 +108,19 @@ class SavedModel:
         """Parse the :meth:`text` of a model; *name* is its name in error messages.
 
         Raises:
-            ForeignFile: Not a model, damaged, trained on samples of another version, or not written
-                by this user on this machine.
+            ForeignFile: Not a model, damaged, or trained on samples of another version.
         """
         head, _, rest = text.partition("\n")
-        header = _header(head, name)
-        if not header.is_own:
-            raise ForeignFile(
-                f"{name} was not written by you on this machine, or was changed since",
-                hint=_AGAIN,
-            )
-        return _model(header, rest, name)
+        found = _model(_header(head, name), rest, name)
+        try:
+            found()
+        except ForeignFile as error:
+            raise _damaged(name, str(error)) from None
+        return found
 
     @staticmethod
     def shipped(path: Path, family: str) -> SavedModel | None:
-        """The model in *path*, a file of this package, which is as trusted as its code.
+        """The model in *path*, a file of this package.
 
         None if it is for machines of another *family*, or of another version of the features.
 
@@ -188,7 +167,7 @@ def _header(head: str, name: str) -> _Header:
 
 
 def _model(header: _Header, text: str, name: str) -> SavedModel:
-    """The model of a file that has been trusted."""
+    """The model of a file with this *header*."""
     found = SavedModel(
         header.family, header.programs, header.tasks, tuple(_parts(text, header.trees))
     )

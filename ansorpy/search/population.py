@@ -35,6 +35,7 @@ __all__ = [
     "sample_valid",
     "score",
     "score_all",
+    "scored_again",
     "top",
     "with_deviations",
 ]
@@ -255,6 +256,17 @@ def roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np
     return rows
 
 
+def scored_again(candidates: Sequence[Candidate], task: Task, model: CostModel) -> list[Candidate]:
+    """*candidates* with today's scores."""
+    found = list(candidates)
+    groups = by_sketch(candidates)
+    scored = score_all(task, model, [(sketch, table) for sketch, table, _ in groups])
+    for (_, _, numbers), group in zip(groups, scored, strict=True):
+        for number, new in zip(numbers, group.candidates(), strict=True):
+            found[number] = new
+    return found
+
+
 def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate | None) -> Pool:
     """*pool* with the deviation of every score and the *fastest* program measured so far.
 
@@ -262,9 +274,7 @@ def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate
     """
     if not isinstance(model, Uncertain):
         return pool
-    rescored: list[Candidate] = []
-    if fastest is not None:
-        rescored = score(task, model, fastest.sketch, fastest.row[None]).candidates()
+    rescored = [] if fastest is None else scored_again([fastest], task, model)
     everyone = [*pool.best, *pool.random, *rescored]
     known: dict[Key, float] = {}
     for sketch, table, numbers in by_sketch(everyone):

@@ -23,7 +23,13 @@ from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import History
-from ansorpy.search.population import Candidate, SketchSource, by_sketch, with_deviations
+from ansorpy.search.population import (
+    Candidate,
+    SketchSource,
+    by_sketch,
+    scored_again,
+    with_deviations,
+)
 from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
@@ -120,7 +126,7 @@ class TaskSearch:
         """Choose what to measure next, alternating between transfer source and strategy.
 
         Either may be wrong about a whole round: the model has seen no measurements yet, and
-        schedules made for other shapes may not suit these.
+        schedules made for other shapes may not suit these.  All scores are those of today's model.
         """
         if self._seeds is None:
             first = self.options.transfer.first
@@ -128,6 +134,7 @@ class TaskSearch:
         self._seeds = self.context.new(self._seeds)
         begun = self.history.trials
         seeds = self._seeds[: (begun + n) // 2 - begun // 2]
+        seeds = scored_again(seeds, self.task, self.context.model)
         if len(seeds) == n:
             return seeds
         pool = self.strategy.ask(self.context, n - len(seeds))

@@ -39,22 +39,30 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Tried:
-    """A measured candidate; *seconds* is None if it failed."""
+    """A measured candidate.
+
+    Args:
+        seconds: None if it failed.
+        error: The logarithm of its speed relative to the score it was picked with, less the mean of
+            those measured with it; None if unknown.  Models are trained between rounds and know no
+            level, so only the differences within a round are errors.
+    """
 
     candidate: Candidate
     seconds: float | None = None
+    error: float | None = None
 
     @staticmethod
     def of(found: Iterable[tuple[Candidate, MeasureResult]]) -> list[Tried]:
-        """What was *found*."""
-        return [Tried(c, result.median_s if result.ok else None) for c, result in found]
-
-    @property
-    def error(self) -> float | None:
-        """The logarithm of its speed relative to the score it was picked with; None if unknown."""
-        if self.seconds is None or self.candidate.score <= 0:
-            return None
-        return -log(self.seconds * self.candidate.score)
+        """What one round *found*."""
+        seconds = [(c, result.median_s if result.ok else None) for c, result in found]
+        errors = [None if s is None or c.score <= 0 else -log(s * c.score) for c, s in seconds]
+        known = [error for error in errors if error is not None]
+        level = sum(known) / max(len(known), 1)
+        return [
+            Tried(candidate, s, None if error is None else error - level)
+            for (candidate, s), error in zip(seconds, errors, strict=True)
+        ]
 
 
 def varied(
@@ -107,10 +115,7 @@ def spread(
 
 
 def _expected_error(here: Codes, before: Codes, tried: Sequence[Tried]) -> Floats:
-    """The model's error at each row of *here*, by kriging from the programs *tried*.
-
-    Only differences between their errors count, as the model's level does not matter.
-    """
+    """The model's error at each row of *here*, by kriging from the programs *tried*."""
     known = [(t.seconds or inf, n, t.error) for n, t in enumerate(tried) if t.error is not None]
     known = sorted(known)[:_REMEMBERED]
     if not known:
@@ -118,8 +123,7 @@ def _expected_error(here: Codes, before: Codes, tried: Sequence[Tried]) -> Float
     errors = np.array([error for _, _, error in known])
     rows = before[[n for _, n, _ in known]]
     shared = _alike(rows, rows) + _NOISE**2 * np.eye(len(rows))
-    level = errors.mean()
-    found: Floats = level + _alike(here, rows) @ np.linalg.solve(shared, errors - level)
+    found: Floats = _alike(here, rows) @ np.linalg.solve(shared, errors)
     return found
 
 

@@ -20,7 +20,7 @@ from tests.datasets import formula_machines
 pytestmark = pytest.mark.timeout(240)
 
 
-def _network(rows: int, columns: int) -> onnx.ModelProto:
+def _network(rows: int | str, columns: int) -> onnx.ModelProto:
     """A matrix product and a ReLU."""
     f32, i64 = TensorProto.FLOAT, TensorProto.INT64
     nodes = [
@@ -99,6 +99,25 @@ def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(
         assert message in capsys.readouterr().err
     assert main(["dataset", "eval", path, "--split", "by_target"]) == 2
     assert "split by_task" in capsys.readouterr().err
+
+
+def test_sizes_that_a_network_leaves_open_are_options_of_the_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    onnx.save(_network(40, 48), tmp_path / "fixed.onnx")
+    onnx.save(_network("rows", 48), tmp_path / "open.onnx")
+    path = str(tmp_path / "d.npz")
+    options = ["--programs", "8", "--threads", "1", "-o", path]
+    assert main(["dataset", "record", str(tmp_path / "open.onnx"), *options, "--dim", "b=4"]) == 2
+    assert "no dynamic dimension named b" in capsys.readouterr().err
+    for name, sizes, said in (
+        ("fixed", [], "8 programs of 1 tasks"),
+        ("open", ["--dim", "rows=40"], "8 programs of 1 tasks"),
+        ("open", ["--shape", "x=7x24"], "16 programs of 2 tasks"),
+    ):
+        assert main(["dataset", "record", str(tmp_path / f"{name}.onnx"), *options, *sizes]) == 0
+        assert f"{path}: {said}" in capsys.readouterr().out
 
 
 def test_a_search_begins_with_it_and_is_replayed_without_the_file(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.search import variety
 from ansorpy.search.population import Candidate, Scored, sample_valid, score_all, top
 from ansorpy.search.variety import Codes, Tried, spread, varied
@@ -25,6 +28,14 @@ def differing(one: Candidate, other: Candidate) -> int:
         return 100
     pairs = zip(one.sketch.space.tokens(one.row), other.sketch.space.tokens(other.row), strict=True)
     return sum(a != b for a, b in pairs)
+
+
+def ran(candidate: Candidate, seconds: float) -> tuple[Candidate, MeasureResult]:
+    return candidate, MeasureResult(TrialKind.OK, (seconds,))
+
+
+def failed(candidate: Candidate) -> tuple[Candidate, MeasureResult]:
+    return candidate, MeasureResult(TrialKind.RUN_ERROR, reason="no")
 
 
 def test_a_model_that_is_never_wrong_is_followed() -> None:
@@ -70,12 +81,33 @@ def test_what_the_model_got_wrong_counts_for_programs_alike() -> None:
     slow, *others = equal.candidates()
     fast = max(others, key=lambda c: differing(slow, c))
     offered = [c for c in others if c is not fast]
-    chosen = spread(offered, 30, 0.0, [Tried(slow, 2.0), Tried(fast, 0.5)])
+    chosen = spread(offered, 30, 0.0, Tried.of([ran(slow, 2.0), ran(fast, 0.5)]))
     nearer = [differing(fast, c) < differing(slow, c) for c in chosen]
     assert np.mean(nearer[:10]) > np.mean(nearer[20:])
     # A failure says nothing about speed, and errors that all agree do not change the order.
-    for tried in ([Tried(slow), Tried(fast)], [Tried(slow, 2.0), Tried(fast, 2.0)]):
-        assert spread(offered, 30, 0.0, tried) == spread(offered, 30, 0.0)
+    for found in ([failed(slow), failed(fast)], [ran(slow, 2.0), ran(fast, 2.0)]):
+        assert spread(offered, 30, 0.0, Tried.of(found)) == spread(offered, 30, 0.0)
+
+
+def test_the_level_of_a_model_is_no_error() -> None:
+    """Scores of one round may be a hundred times those of another: each was given by its model."""
+    [group] = groups(3, sketches=1, rows=120)
+    equal = Scored(group.sketch, group.table, np.ones(len(group)))
+    tried, offered = equal.candidates()[:8], equal.candidates()[8:]
+    rounds = [
+        [
+            ran(replace(c, score=level), 1.0 / speed)
+            for c, speed in zip(part, (1, 2, 1, 4), strict=True)
+        ]
+        for part, level in ((tried[:4], 1.0), (tried[4:], 100.0))
+    ]
+    same = [[(replace(c, score=1.0), result) for c, result in found] for found in rounds]
+    chosen, wanted = (
+        spread(offered, 20, 0.3, [t for found in each for t in Tried.of(found)])
+        for each in (rounds, same)
+    )
+    assert [c.key for c in chosen] == [c.key for c in wanted]
+    assert [c.key for c in chosen] != [c.key for c in spread(offered, 20, 0.3)]
 
 
 def test_many_tried_programs_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,12 @@ import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
+from ansorpy.api.arguments import SizeArguments
+from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
 from ansorpy.cost.split_kinds import Split
 
@@ -29,6 +31,7 @@ class Action(StrEnum):
     eval = "eval"
 
 
+@with_options
 def dataset(
     action: Annotated[Action, typer.Argument(metavar="record|train|eval", help="What to do.")],
     files: Annotated[
@@ -38,6 +41,7 @@ def dataset(
             help="record: .onnx files; train: datasets or a tuning database; eval: datasets.",
         ),
     ] = None,
+    *,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="record: the dataset, which grows; train: the model."),
@@ -67,13 +71,16 @@ def dataset(
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
+    **arguments: Unpack[SizeArguments],
 ) -> None:
     """Record measured programs of networks and of random operators, train a cost model on such data
     or on the trials of a tuning database, or evaluate how well models rank programs they never saw.
     """
     given = files or []
     if action is Action.record:
-        _record(given, output, random, programs, time_limit, threads, target, seed, quiet)
+        _record(
+            given, output, random, programs, time_limit, threads, target, seed, quiet, arguments
+        )
     elif action is Action.train:
         _train(given, output, (cost_model or ["boosted"])[-1], target, plugin, as_json)
     else:
@@ -82,7 +89,7 @@ def dataset(
 
 def _record(
     networks: list[Path], output: Path | None, random: int, programs: int, time_limit: str | None,
-    threads: int | None, target: str, seed: int, quiet: bool,
+    threads: int | None, target: str, seed: int, quiet: bool, sizes: SizeArguments,
 ) -> None:  # fmt: skip
     from itertools import chain
     from math import inf
@@ -105,7 +112,7 @@ def _record(
     request = Request.of(effort="none", target=target, threads=threads, seed=seed)
     found = record_dataset(
         output,
-        chain(network_tasks(networks, request), random_tasks(random, request)),
+        chain(network_tasks(networks, request, **sizes), random_tasks(random, request)),
         request.target,
         RecordOptions(programs=programs, seed=seed),
         time_limit_s=inf if time_limit is None else seconds_of(time_limit),
