@@ -35,7 +35,7 @@ def held(operands: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "identity"])
-@pytest.mark.parametrize("rows", [1, 3, 29])
+@pytest.mark.parametrize("rows", [1, 3, 50])
 def test_activations(activation: str, rows: int) -> None:
     """Few rows are blocks of their own; of many, each expert has blocks of several."""
     operands = operands_of(rows)
