@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMappin
 from contextlib import contextmanager
 from math import prod
 
-import onnx
 from onnx import (
     GraphProto,
     ModelProto,
@@ -54,6 +53,7 @@ from ansorpy.frontend.onnx.registry import (
     ON_SHAPES,
     STANDARD,
     Translate,
+    has_importer,
     importer_of,
     operator_of,
     unknown_advice,
@@ -69,7 +69,7 @@ from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
 from ansorpy.size_bounds import Bound
 
-__all__ = ["Importer", "Solved", "has_importer", "is_known"]
+__all__ = ["Importer", "Solved"]
 
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
@@ -80,18 +80,6 @@ class Solved(Exception):
     def __init__(self, dim: Dim, extent: Extent):
         super().__init__(dim, extent)
         self.dim, self.extent = dim, extent
-
-
-def has_importer(node: NodeProto) -> bool:
-    """Whether *node* is translated by its operator's importer."""
-    return operator_of(node) in CONTROL or importer_of(operator_of(node)) is not None
-
-
-def is_known(node: NodeProto) -> bool:
-    """Whether onnx knows the operator of *node*, or an importer does in a domain of its own."""
-    if node.domain in STANDARD:
-        return bool(onnx.defs.has(node.op_type))
-    return has_importer(node) or bool(onnx.defs.has(node.op_type, node.domain))
 
 
 class Importer:

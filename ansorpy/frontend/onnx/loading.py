@@ -14,11 +14,12 @@ from onnx import ModelProto
 from ansorpy.frontend.onnx.definitions import with_definitions
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.formal import mended
-from ansorpy.frontend.onnx.importer import Importer, Solved, has_importer, is_known
+from ansorpy.frontend.onnx.importer import Importer, Solved
 from ansorpy.frontend.onnx.ml.maps import without_maps
 from ansorpy.frontend.onnx.nodes import all_nodes
 from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
+from ansorpy.frontend.onnx.registry import has_importer, is_known
 from ansorpy.frontend.onnx.sequence_inputs import with_tensors
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
+import onnx
 from onnx import NodeProto
 
 from ansorpy.errors import UsageError
@@ -51,8 +52,8 @@ from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 from ansorpy.frontend.onnx.training import losses, optimisers
 
 __all__ = [
-    "CONTROL", "ON_SHAPES", "OPERATORS", "STANDARD", "Translate", "importer_of", "operator_of",
-    "register_op", "unknown_advice", "unregister_op",
+    "CONTROL", "ON_SHAPES", "OPERATORS", "STANDARD", "Translate", "has_importer", "importer_of",
+    "is_known", "operator_of", "register_op", "unknown_advice", "unregister_op",
 ]  # fmt: skip
 
 Translate = Callable[[NodeContext], str | tuple[str, ...]]
@@ -135,6 +136,18 @@ def importer_of(operator: str) -> Translate | None:
     if operator in CUSTOM:
         return partial(import_custom, name=operator)
     return OPERATORS.get(operator)
+
+
+def has_importer(node: NodeProto) -> bool:
+    """Whether *node* is translated by its operator's importer."""
+    return operator_of(node) in CONTROL or importer_of(operator_of(node)) is not None
+
+
+def is_known(node: NodeProto) -> bool:
+    """Whether onnx knows the operator of *node*, or an importer does in a domain of its own."""
+    if node.domain in STANDARD:
+        return bool(onnx.defs.has(node.op_type))
+    return has_importer(node) or bool(onnx.defs.has(node.op_type, node.domain))
 
 
 def unknown_advice(domain: str) -> str:

@@ -35,7 +35,7 @@ def held(operands: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "identity"])
-@pytest.mark.parametrize("rows", [1, 3, 29])
+@pytest.mark.parametrize("rows", [1, 3, 50])
 def test_activations(activation: str, rows: int) -> None:
     """Few rows are blocks of their own; of many, each expert has blocks of several."""
     operands = operands_of(rows)
@@ -56,7 +56,7 @@ def test_shares_of_experts(k: int, normalised: int) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"activation_alpha": 1.702, "activation_beta": 1.0,
                                        "swiglu_limit": 0.8}])  # fmt: skip
-def test_swiglu(given: dict[str, float]) -> None:
+def test_swiglu(given: dict[str, Any]) -> None:
     operands = operands_of(9, fused=2)
     operands["x"] = operands["x"].reshape(3, 3, WIDTH)
     assert_as_onnxruntime(
@@ -71,7 +71,9 @@ def test_a_third_layer_gates(activation: str) -> None:
     operands = operands_of(13, biases=False)
     w3 = 0.3 * normal(6, EXPERTS, INNER, WIDTH)
     operands |= {"w3": w3}
-    attributes = {"k": 2, "activation_type": activation, "normalize_routing_weights": 1}
+    attributes: dict[str, Any] = {
+        "k": 2, "activation_type": activation, "normalize_routing_weights": 1,
+    }  # fmt: skip
     model = model_of("MoE", operands, {"y": TensorProto.FLOAT}, held(operands), **attributes)
     feeds = {name: operands[name] for name in ("x", "router")}
     (got,) = run_network(partition(optimize(load(model))), feeds)
@@ -84,7 +86,8 @@ def test_a_third_layer_gates(activation: str) -> None:
 def _mixed(whole: Array, router: Array, k: int) -> Array:
     chosen = np.argsort(-router, axis=1)[:, :k]
     share = softmax(np.take_along_axis(router, chosen, 1), axis=1)
-    return np.sum(np.take_along_axis(whole, chosen[..., None], 1) * share[..., None], 1)
+    mixed: Array = np.sum(np.take_along_axis(whole, chosen[..., None], 1) * share[..., None], 1)
+    return mixed
 
 
 def test_all_rows_may_go_to_one_expert() -> None:
@@ -129,7 +132,7 @@ def _bytes(rng: np.random.Generator, *shape: int) -> Array:
 @pytest.mark.parametrize("bits", [4, 8])
 def test_packed_weights(bits: int, block: int, zeros: bool) -> None:
     operands = packed_of(bits, block, zeros)
-    given = {"block_size": block} if block else {}
+    given: dict[str, Any] = {"block_size": block} if block else {}
     assert_as_onnxruntime(
         "QMoE", operands, None, held(operands), 2e-2, k=2, expert_weight_bits=bits,
         activation_type="silu", **given,

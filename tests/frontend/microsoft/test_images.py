@@ -50,7 +50,7 @@ def test_samples(mode: str) -> None:
 def test_convolutions(group: int) -> None:
     """onnxruntime has them on GPUs only: the same as Conv of turned operands."""
     x, w, b = normal(0, 2, 7, 5, 4), normal(1, 6, 3, 3, 4 // group), normal(2, 6)
-    given = {"pads": [1, 1, 1, 1], "strides": [2, 1], "group": group}
+    given: dict[str, Any] = {"pads": [1, 1, 1, 1], "strides": [2, 1], "group": group}
     conv = {"x": x.transpose(0, 3, 1, 2), "w": w.transpose(0, 3, 1, 2), "b": b}
     _, (want,) = both("Conv", conv, {"y": TensorProto.FLOAT}, domain="", **given)
     model = model_of("NhwcConv", {"x": x, "w": w, "b": b}, {"y": TensorProto.FLOAT}, **given)

@@ -68,9 +68,7 @@ def test_distinct_elements_in_order() -> None:
 
 @pytest.mark.parametrize(("dim", "size", "step"), [(1, 3, 1), (-1, 2, 2), (0, 2, 1)])
 def test_windows(dim: int, size: int, step: int) -> None:
-    assert_as_onnxruntime(
-        "UnfoldTensor", {"x": normal(0, 2, 5, 7)}, dim=dim, size=size, step=step
-    )
+    assert_as_onnxruntime("UnfoldTensor", {"x": normal(0, 2, 5, 7)}, dim=dim, size=size, step=step)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -109,18 +109,16 @@ def group_norm(x: Array, gamma: Array, beta: Array, groups: int, silu: bool) -> 
 def test_group_norm(skip: tuple[int, ...] | None, silu: bool, last: bool) -> None:
     """onnxruntime has it on GPUs only."""
     x, gamma, beta = normal(0, 2, 3, 5, 8), normal(1, 8), normal(2, 8)
-    added = None if skip is None else normal(3, *skip)
-    bias = None if skip is None else normal(4, 8)
-    total = x if skip is None else x + bias + (
-        added if added.ndim == 4 else added[:, None, None])  # fmt: skip
+    total: Array = x
 
-    def placed(image: Array | None) -> Array | None:
-        is_image = image is not None and image.ndim == 4
-        return image.transpose(0, 3, 1, 2) if is_image and not last else image
+    def placed(image: Array) -> Array:
+        return image.transpose(0, 3, 1, 2) if image.ndim == 4 and not last else image
 
     operands = {"x": placed(x), "gamma": gamma, "beta": beta}
     outputs = {"y": TensorProto.FLOAT}
     if skip is not None:
+        added, bias = normal(3, *skip), normal(4, 8)
+        total = x + bias + added.reshape(2, *(skip[1:3] if len(skip) == 4 else (1, 1)), 8)
         operands |= {"skip": placed(added), "bias": bias}
         outputs |= {"sum": TensorProto.FLOAT}
     model = model_of(

@@ -195,8 +195,11 @@ def _blocks(ctx: NodeContext, expert: str, experts: AnyExtent) -> _Blocks:
 
 
 def _rows_of_block(each: int) -> int:
-    """How many rows a block has if experts have *each* on average: a power of two."""
-    return 1 << (min(max(each, 1), _MOST_IN_BLOCK).bit_length() - 1)
+    """How many rows a block has if experts have *each* on average: a power of two.
+
+    It is at most half of them, because the last block of each expert is half empty on average.
+    """
+    return 1 << (min(max(each // 2, 1), _MOST_IN_BLOCK).bit_length() - 1)
 
 
 def _over(ctx: NodeContext, value: str, divisor: int) -> str:

@@ -237,7 +237,10 @@ def moved(net: Growing) -> None:
         batch, length, tokens = net.count(1, 3), net.count(3, 9), net.count(2, 6)
         ids = net.given(net.rng.integers(0, tokens, (batch, length)))
         scores = net.new_input([batch, tokens], _SINGLE)
-        net.add("com.microsoft.NGramRepeatBlock", ids, scores, ngram_size=net.count(1, 3))
+        least = net.constant(np.asarray(-9.0), _SINGLE)  # results must be finite
+        size = {"ngram_size": net.count(1, 3)}
+        node = net.node("com.microsoft.NGramRepeatBlock", [ids, scores], **size)
+        net.chain([node, net.node("Max", [node.output[0], least])], [ids, scores, least])
         return
     x = net.single(1, 4)
     if name == "ExpandDims":
