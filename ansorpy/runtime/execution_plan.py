@@ -225,11 +225,9 @@ def plan_network(
 
 def _places(arena: ArenaPlan) -> dict[str, Argument]:
     """The place of each value of *arena*."""
-    if not arena.slots:
-        return {
-            name: Argument(MemoryRegion.ARENA, offset) for name, offset in arena.offsets.items()
-        }
-    return {name: Argument(MemoryRegion.ARENA, number=at) for name, at in arena.numbers.items()}
+    if arena.slots:
+        return {name: Argument(MemoryRegion.ARENA, number=at) for name, at in arena.numbers.items()}
+    return {name: Argument(MemoryRegion.ARENA, at) for name, at in arena.offsets.items()}
 
 
 def plan_kernel(
@@ -364,14 +362,9 @@ class _Maker:
         sizes: tuple[Dim, ...] = (),
         tells: Sequence[Tells] = (),
     ) -> None:
-        """Add one call of *built* on named values.
-
-        It takes the *sizes* of these dimensions, and *tells* others.
-        """
+        """Add one call of *built* on named values; it takes these *sizes* and *tells* others."""
         packed = self._pack(built, constants)
-        given = iter(inputs)
-        written = iter(outputs)
-        args = []
+        given, written, args = iter(inputs), iter(outputs), list[Argument]()
         for spec in built.run_params:
             if spec.role is Role.INPUT:
                 args.append(self.values[next(given)])
@@ -382,12 +375,11 @@ class _Maker:
             else:
                 args.append(Argument(MemoryRegion.POOL, self.pool.place(constants[spec.name])))
         called = dict(zip(built.dims, map(dim_extent, sizes), strict=True))
+        shared = at(built.run.shared_bytes, called)
+        params = built.run_params
         self.steps.append(
-            PlanStep(
-                built.run, tuple(args), name, sizes, tuple(tells), built.run_params,
-                at(built.run.shared_bytes, called),
-            )
-        )  # fmt: skip
+            PlanStep(built.run, tuple(args), name, sizes, tuple(tells), params, shared)
+        )
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.
@@ -405,10 +397,8 @@ class _Maker:
             if spec.role is not Role.OUTPUT:
                 argument = self._given(constants[spec.name])
             elif spec.name in read:
-                argument = Argument(
-                    MemoryRegion.POOL, self.pool.reserve((*key, spec.name), spec.bytes)
-                )
-                found[spec.name] = argument
+                offset = self.pool.reserve((*key, spec.name), spec.bytes)
+                argument = found[spec.name] = Argument(MemoryRegion.POOL, offset)
             else:
                 argument = Argument(MemoryRegion.SCRATCH, scratch)
                 scratch += padded(spec.bytes)

@@ -241,8 +241,8 @@ model.run(None, {port.name: np.ones(port.shape, port.dtype)})
 print(*(name for name in sys.modules if name.startswith("ansorpy.") or "." not in name))
 """
 RUNS = {
-    "codegen", "config", "errors", "ir", "notebook", "rates", "registry", "runtime", "target",
-    "version",
+    "arrays", "codegen", "config", "errors", "ir", "notebook", "rates", "registry", "runtime",
+    "target", "version",
 }  # fmt: skip
 
 
