@@ -15,7 +15,7 @@ from onnx import NodeProto
 
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.control import branch, loop, scan, sequences
+from ansorpy.frontend.onnx.control import adopted, branch, loop, scan, sequences
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.custom import CUSTOM, Definition, import_custom
@@ -113,12 +113,13 @@ OPERATORS: Mapping[str, Translate] = {
 }
 
 CONTROL: Mapping[str, Callable[[Translator, NodeContext], list[Value]]] = {
+    **adopted.OPERATORS,
     **branch.OPERATORS,
     **loop.OPERATORS,
     **scan.OPERATORS,
     **sequences.OPERATORS,
 }
-"""Operators with bodies, and those whose operands or results are not all tensors."""
+"""Operators with bodies, or defined by such, and those whose operands or results are no tensors."""
 
 ON_SHAPES = frozenset({
     *casts.OPERATORS, *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS,

@@ -99,8 +99,10 @@ def group_norm(x: Array, gamma: Array, beta: Array, groups: int, silu: bool) -> 
     split = x.reshape(n, -1, groups, channels // groups)
     centred = split - split.mean((1, 3), keepdims=True)
     normal_ = centred / np.sqrt((centred**2).mean((1, 3), keepdims=True) + 1e-5)
-    found = normal_.reshape(x.shape) * gamma + beta
-    return found / (1 + np.exp(-found)) if silu else found
+    found: Array = normal_.reshape(x.shape) * gamma + beta
+    gate: Array = 1 / (1 + np.exp(-found)) if silu else np.ones_like(found)
+    mixed: Array = found * gate
+    return mixed
 
 
 @pytest.mark.parametrize("last", [False, True])

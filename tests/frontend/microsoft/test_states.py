@@ -1,7 +1,8 @@
-"""Convolutions with a state of com.microsoft beside onnxruntime."""
+"""Recurrences and convolutions with a state of com.microsoft beside onnxruntime."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from onnx import TensorProto
 
@@ -24,6 +25,25 @@ def test_convolutions_that_continue(places: int, bias: bool, past: bool, activat
     assert_as_onnxruntime(
         "CausalConvWithState", operands, OUTPUTS, ["w"], 1e-4, activation=activation, ndim=1
     )
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize("heads", [2, 4])
+@pytest.mark.parametrize("past", [False, True])
+def test_linear_attention(past: bool, heads: int, rule: str) -> None:
+    """Heads of queries may share those of keys and values."""
+    rows, size, shared = 5, 8, 2
+    operands = {
+        "q": normal(0, 1, rows, heads * size), "k": 0.3 * normal(1, 1, rows, shared * size),
+        "v": normal(2, 1, rows, shared * size),
+        "past": normal(3, 1, shared, size, size) if past else None,
+        "decay": -np.abs(normal(4, 1, rows, shared)) if "gated" in rule else None,
+        "beta": 1 / (1 + np.exp(normal(5, 1, rows, shared))) if "delta" in rule else None,
+    }  # fmt: skip
+    assert_as_onnxruntime(
+        "LinearAttention", operands, OUTPUTS, (), 1e-4, update_rule=rule, q_num_heads=heads,
+        kv_num_heads=shared,
+    )  # fmt: skip
 
 
 def test_a_window_of_states_is_refused() -> None:

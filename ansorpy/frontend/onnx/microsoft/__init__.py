@@ -12,7 +12,6 @@ from ansorpy.frontend.onnx.microsoft import (
     norms,
     quantized,
     recurrent,
-    states,
     weights,
 )
 from ansorpy.frontend.onnx.microsoft.domain import Importer
@@ -29,6 +28,5 @@ OPERATORS: dict[str, Importer] = {
     **norms.OPERATORS,
     **quantized.OPERATORS,
     **recurrent.OPERATORS,
-    **states.OPERATORS,
     **weights.OPERATORS,
 }

@@ -45,7 +45,8 @@ _ONLY_ON_GPUS = (
     "QLinearReduceMean", "RelativePositionBias", "SkipGroupNorm", "TorchEmbedding",
 )  # fmt: skip
 _AS_ONNX_HAS_IT = (
-    "CausalConvWithState", "GatherND", "GridSample", "Pad", "Range", "Trilu", "Unique",
+    "CausalConvWithState", "GatherND", "GridSample", "LinearAttention", "Pad", "Range", "Trilu",
+    "Unique",
 )  # fmt: skip
 
 NOT_DRAWN: Mapping[str, str] = {

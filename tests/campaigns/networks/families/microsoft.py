@@ -238,8 +238,8 @@ def moved(net: Growing) -> None:
         ids = net.given(net.rng.integers(0, tokens, (batch, length)))
         scores = net.new_input([batch, tokens], _SINGLE)
         least = net.constant(np.asarray(-9.0), _SINGLE)  # results must be finite
-        size = {"ngram_size": net.count(1, 3)}
-        node = net.node("com.microsoft.NGramRepeatBlock", [ids, scores], **size)
+        name, n = "com.microsoft.NGramRepeatBlock", net.count(1, 3)
+        node = net.node(name, [ids, scores], ngram_size=n)
         net.chain([node, net.node("Max", [node.output[0], least])], [ids, scores, least])
         return
     x = net.single(1, 4)
