@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from ansorpy.arrays import Ints
+from ansorpy.arrays import Ints, Masks
 from ansorpy.errors import ForeignFile
 
 __all__ = ["RowNumbers", "codes_of"]
@@ -55,7 +54,7 @@ class RowNumbers:
         found = known & (self._keys_sorted[at] == keys)
         return np.where(found, self._order[at], -1)
 
-    def _keys(self, table: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    def _keys(self, table: Ints) -> tuple[Ints, Masks]:
         """One key per row, and whether all of the row's values occur in the grid."""
         keys = np.zeros(len(table), dtype=np.int64)
         known = np.ones(len(table), dtype=np.bool_)

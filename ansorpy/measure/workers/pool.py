@@ -29,7 +29,7 @@ def ask_all(
         # Start all before waiting for any, so that their imports run in parallel.
         worker.start()
     try:
-        found: list[tuple[int, Outcome]] = []
+        found: list[tuple[int, Reply]] = []
         while waiting or busy or found:
             for worker in used:
                 if worker not in busy:
