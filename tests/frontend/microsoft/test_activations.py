@@ -98,6 +98,23 @@ def test_sums_of_three() -> None:
     np.testing.assert_allclose(found("BiasAdd", operands), sum(operands.values()), rtol=1e-5)
 
 
+def test_gated_sums() -> None:
+    operands = {"x": normal(0, 2, 5, 8), "z": normal(1, 2, 5, 8), "gate": normal(2, 2, 5, 1)}
+    want = operands["x"] + operands["z"] * operands["gate"]
+    np.testing.assert_allclose(found("GatedAdd", operands), want, rtol=1e-5, atol=1e-6)
+
+
+def test_gates_of_linear_attention() -> None:
+    operands = {"a": normal(0, 2, 5, 3), "bias": normal(1, 3), "scale": -np.abs(normal(2, 3))}
+    operands["b"] = normal(3, 2, 5, 3)
+    outputs = {"decay": TensorProto.FLOAT, "rate": TensorProto.FLOAT}
+    model = model_of("LinearAttentionGate", operands, outputs)
+    decay, rate = run_network(partition(optimize(load(model))), operands)
+    want = operands["scale"] * np.log1p(np.exp(operands["a"] + operands["bias"]))
+    np.testing.assert_allclose(decay, want, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(rate, 1 / (1 + np.exp(-operands["b"])), rtol=1e-5)
+
+
 def found(operator: str, operands: dict[str, Array], **attributes: Any) -> Array:
     model = model_of(operator, operands, {"y": TensorProto.FLOAT}, **attributes)
     return run_network(partition(optimize(load(model))), operands)[0]

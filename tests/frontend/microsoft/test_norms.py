@@ -133,6 +133,19 @@ def test_group_norm(skip: tuple[int, ...] | None, silu: bool, last: bool) -> Non
         np.testing.assert_allclose(got, placed(want), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("columns", [8, 24])
+def test_gated_norms(columns: int) -> None:
+    """onnxruntime has it on GPUs only."""
+    x, scale, gate = normal(0, 2, 5, columns), normal(1, 8), normal(2, 2, 5, columns)
+    operands = {"x": x, "scale": scale, "gate": gate}
+    model = model_of("GatedRMSNorm", operands, {"y": TensorProto.FLOAT}, epsilon=1e-3)
+    (got,) = run_network(partition(optimize(load(model))), operands)
+    groups = x.reshape(2, 5, -1, 8)
+    root = np.sqrt((groups**2).mean(-1, keepdims=True) + 1e-3)
+    want = (groups / root * scale).reshape(x.shape) * gate / (1 + np.exp(-gate))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 def test_softmax_behind_a_bias() -> None:
     """onnxruntime has it on GPUs only."""
     x, bias = normal(0, 2, 3, 4, 5), normal(1, 2, 1, 1, 5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
@@ -11,6 +10,7 @@ from ansorpy.frontend.onnx.operators.activation import gelu_of
 from ansorpy.frontend.onnx.operators.conv import conv
 from ansorpy.frontend.onnx.operators.matmul import gemm
 from ansorpy.graph.ops import Fn, MatMul
+from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
 
@@ -126,6 +126,22 @@ def _turned(ctx: NodeContext, index: int, matrix: bool, batch: bool) -> str:
     return ctx.transpose(ctx.input(index), tuple(order))
 
 
+def gated_add(ctx: NodeContext) -> str:
+    """``x + y * gate``, where each row has one gate."""
+    return ctx.apply(Fn.ADD, ctx.input(0), ctx.apply(Fn.MUL, ctx.input(1), ctx.input(2)))
+
+
+def linear_attention_gate(ctx: NodeContext) -> tuple[str, ...]:
+    """``scale * log(1 + exp(a + bias))``, and the sigmoid of *b*, computed in float32."""
+    dtype = ctx.type().dtype
+    moved = ctx.apply(Fn.ADD, ctx.cast(ctx.input(0), DType.FLOAT32), ctx.input(1))
+    decay = ctx.cast(ctx.apply(Fn.MUL, ctx.input(2), ctx.apply(Fn.SOFTPLUS, moved)), dtype)
+    if not ctx.has_input(3):
+        return (decay,)
+    rate = ctx.apply(Fn.SIGMOID, ctx.cast(ctx.input(3), DType.FLOAT32))
+    return decay, ctx.cast(rate, dtype)
+
+
 def bias_split_gelu(ctx: NodeContext) -> str:
     """The first half of the columns of ``x + bias`` times the gelu of the second half."""
     value = _biased(ctx)
@@ -135,7 +151,7 @@ def bias_split_gelu(ctx: NodeContext) -> str:
     return ctx.apply(Fn.MUL, first, gelu_of(ctx, second, "none"))
 
 
-_IMPORTERS: dict[str, Callable[[NodeContext], str]] = {
+_IMPORTERS: dict[str, Importer] = {
     "BiasAdd": bias_add,
     "BiasGelu": gelu,
     "BiasSplitGelu": bias_split_gelu,
@@ -144,8 +160,10 @@ _IMPORTERS: dict[str, Callable[[NodeContext], str]] = {
     "FusedGemm": fused_gemm,
     "FusedMatMul": fused_matmul,
     "FusedMatMulActivation": fused_matmul_activation,
+    "GatedAdd": gated_add,
     "Gelu": gelu,
     "GemmFastGelu": gemm_fast_gelu,
+    "LinearAttentionGate": linear_attention_gate,
     "QuickGelu": quick_gelu,
 }
 OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.frontend.onnx.operators.normalization import rms_normalization
 from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceOp, Softmax
@@ -141,6 +141,19 @@ def _grouped(ctx: NodeContext, value: str) -> str:
     return ctx.apply(Fn.MUL, value, ctx.apply(Fn.SIGMOID, value))
 
 
+def gated_rms_norm(ctx: NodeContext) -> str:
+    """Groups of as many elements as the scale has, each divided by its root mean square and
+    scaled, times the gate and its sigmoid."""
+    *lead, columns = ctx.shape()
+    (size,) = ctx.shape(1)
+    if columns % size != 0:
+        raise Unsupported(f"a scale of {size} elements", f"it must divide the {columns} columns")
+    groups = ctx.reshape(ctx.input(), (*lead, columns // size, size))
+    scaled = _normalised(ctx, groups, ctx.input(1), None, centred=False)
+    gate = ctx.apply(Fn.MUL, ctx.input(2), ctx.apply(Fn.SIGMOID, ctx.input(2)))
+    return ctx.apply(Fn.MUL, ctx.reshape(scaled, ctx.shape()), gate)
+
+
 def bias_softmax(ctx: NodeContext) -> str:
     """The softmax of a sum, over all axes from one on."""
     total = ctx.apply(Fn.ADD, ctx.input(0), ctx.input(1))
@@ -154,6 +167,7 @@ OPERATORS: dict[str, Importer] = {
         {
             "BiasSoftmax": bias_softmax,
             "EmbedLayerNormalization": embed_layer_normalization,
+            "GatedRMSNorm": widely(gated_rms_norm),
             "GroupNorm": group_norm,
             "QEmbedLayerNormalization": quantized_embed_layer_normalization,
             "SimplifiedLayerNormalization": simplified_layer_normalization,

@@ -41,8 +41,9 @@ FAMILIES: dict[Callable[[Growing], None], float] = {
 
 _ONLY_ON_GPUS = (
     "BiasAdd", "BiasSoftmax", "BiasSplitGelu", "ComplexMul", "ComplexMulConj",
-    "FusedMatMulActivation", "GemmFastGelu", "GroupNorm", "NhwcConv", "NhwcFusedConv",
-    "QLinearReduceMean", "RelativePositionBias", "SkipGroupNorm", "TorchEmbedding",
+    "FusedMatMulActivation", "GatedAdd", "GatedRMSNorm", "GemmFastGelu", "GroupNorm",
+    "LinearAttentionGate", "NhwcConv", "NhwcFusedConv", "QLinearReduceMean", "RelativePositionBias",
+    "SkipGroupNorm", "TorchEmbedding",
 )  # fmt: skip
 _AS_ONNX_HAS_IT = (
     "CausalConvWithState", "GatherND", "GridSample", "LinearAttention", "Pad", "Range", "Trilu",
