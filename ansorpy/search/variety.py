@@ -30,6 +30,9 @@ _NOISE = 0.1
 _REMEMBERED = 256
 """Number of tried programs, the fastest, whose errors count."""
 
+_TOLERANCE = 1e-4
+"""Relative error of the interpolated errors."""
+
 _SHORTLIST = 256
 """Fewest candidates to choose from; otherwise twice the number wanted."""
 
@@ -124,7 +127,28 @@ def _expected_error(here: Codes, before: Codes, tried: Sequence[Tried]) -> Float
     errors = np.array([error for _, _, error in known])
     rows = before[[n for _, n, _ in known]]
     shared = _alike(rows, rows) + _NOISE**2 * np.eye(len(rows))
-    found: Floats = _alike(here, rows) @ np.linalg.solve(shared, errors)
+    found: Floats = _alike(here, rows) @ _solved(shared, errors)
+    return found
+
+
+def _solved(matrix: Floats, wanted: Floats) -> Floats:
+    """The vector of which the symmetric positive definite *matrix* makes *wanted*.
+
+    By conjugate gradients, as LAPACK starts threads from about a hundred rows on: they spin while
+    they wait, and cost a hundred times as much where another process uses their core.
+    """
+    found, left = np.zeros_like(wanted), wanted.copy()
+    direction, size = left.copy(), float(left @ left)
+    enough = _TOLERANCE**2 * size
+    for _ in range(2 * len(wanted)):
+        if size <= enough:
+            break
+        through = matrix @ direction
+        step = size / float(direction @ through)
+        found += step * direction
+        left -= step * through
+        size, before = float(left @ left), size
+        direction = left + size / before * direction
     return found
 
 
