@@ -76,7 +76,9 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
         replayed(path, 2)
 
 
-def test_a_model_of_another_user_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_another_user_is_replayed_with_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "tune.db"
     monkeypatch.setenv("ANSORPY_STATE", str(tmp_path / "stranger"))
     tune_with_model(path)
