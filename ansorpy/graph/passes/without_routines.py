@@ -2,6 +2,7 @@
 
 top_places(x)[r, k]               -->   the i for which k elements of x[r] come before x[r, i]
 prefixes(x)                       -->   sums of all elements up to each one
+inverse(x)[i]                     -->   the sum of the places at which x is i, which is one place
 scatter_sum(x, places, updates)   -->   x + the sum of the updates with the element's place
 
 They compare all pairs of elements, or each element with all places.
@@ -31,6 +32,7 @@ from ansorpy.graph.ops import (
 )
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import most, prod_of
+from ansorpy.ir.routines.places import Inverse
 from ansorpy.ir.routines.prefix import Prefixes
 from ansorpy.ir.routines.scatters import (
     ScatterMax,
@@ -72,6 +74,9 @@ def _formula(builder: GraphBuilder, node: Node) -> Node:
         case Computed(routine=Prefixes() as of):
             kind = ReduceOp.PROD if of.product else ReduceOp.SUM
             return Node(Cumulative(kind, 1, of.exclusive, of.backwards), node.inputs, node.output)
+        case Computed(routine=Inverse(), shape=(n,)) if most(n * n) <= _MOST_PLACES:
+            numbers = builder.emit(Iota((n,)), (), f"{node.output}.places")
+            return Node(Scatter(ReduceOp.SUM, 0, n), (node.inputs[0], numbers), node.output)
         case Computed(routine=Scatters() as routine, shape=shape) if (
             most(prod_of((*shape, builder.types[node.inputs[2]].shape[1]))) <= _MOST_PLACES
         ):  # fmt: skip

@@ -12,6 +12,8 @@ from scipy.special import softmax
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
+from ansorpy.graph.ops import Computed
+from ansorpy.graph.passes.without_routines import without_routines
 from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, model_of, normal
 from tests.frontend.sized import assert_same_at, import_sized
 from tests.graph.executor import run_network
@@ -90,6 +92,17 @@ def _mixed(whole: Array, router: Array, k: int) -> Array:
     return mixed
 
 
+def test_machines_without_routines_compute_blocks_by_formulas() -> None:
+    operands = operands_of(50)
+    model = model_of("MoE", operands, {"y": TensorProto.FLOAT}, held(operands), k=2)
+    graph = load(model)
+    plain = without_routines(graph)
+    assert not any(isinstance(node.op, Computed) for node in plain.nodes)
+    feeds = {name: operands[name] for name in ("x", "router")}
+    want, got = (run_network(partition(optimize(one)), feeds)[0] for one in (graph, plain))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_all_rows_may_go_to_one_expert() -> None:
     operands = operands_of(40)
     operands["router"][:, 2] += 100
@@ -137,6 +150,17 @@ def test_packed_weights(bits: int, block: int, zeros: bool) -> None:
         "QMoE", operands, None, held(operands), 2e-2, k=2, expert_weight_bits=bits,
         activation_type="silu", **given,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [0, 16])
+def test_packed_weights_are_read_as_they_are_stored(block: int) -> None:
+    """No call makes numbers of the weights of experts that no row goes to."""
+    operands = packed_of(4, block, zeros=True)
+    given: dict[str, Any] = {"block_size": block} if block else {}
+    model = model_of("QMoE", operands, {"y": TensorProto.FLOAT}, held(operands), k=2, **given)
+    network = partition(optimize(load(model)))
+    shapes = [info.shape for info in network.values.values()]
+    assert [s for s in shapes if len(s) == 3 and s[0] == EXPERTS] == []
 
 
 @pytest.mark.parametrize("normalised", [0, 1])

@@ -13,6 +13,7 @@ from ansorpy.graph.ops import Computed, Cumulative, TensorType
 from ansorpy.graph.passes.without_routines import without_routines
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.routines.base import Routine
+from ansorpy.ir.routines.places import Inverse
 from ansorpy.ir.routines.prefix import Prefixes
 from ansorpy.ir.routines.top import TopPlaces
 from tests.frontend.models import graph_model, node
@@ -53,6 +54,14 @@ def test_running_sums(rng: np.random.Generator) -> None:
         assert isinstance(after.nodes[0].op, Cumulative)
         want, got = (run_network(partition(g), {"x": x})[0] for g in (before, after))
         np.testing.assert_array_equal(got, want)
+
+
+def test_where_each_place_stands_in_an_order(rng: np.random.Generator) -> None:
+    x = rng.permutation(9)
+    after = without_routines(graph(Inverse(), x, x.shape, DType.INT64))
+    assert not any(isinstance(made.op, Computed) for made in after.nodes)
+    [got] = run_network(partition(after), {"x": x})
+    np.testing.assert_array_equal(got, np.argsort(x))
 
 
 def test_long_rows_stay() -> None:
