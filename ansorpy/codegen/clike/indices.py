@@ -36,11 +36,12 @@ def is_index(e: Expr) -> bool:
     """Return whether *e* is int64 arithmetic on variables only, which never overflows."""
     if e.dtype is not DType.INT64:
         return False
-    return not any(isinstance(x, Load) or x.dtype.is_float or _on_bits(x) for x in walk(e))
+    return not any(isinstance(x, Load) or x.dtype.is_float or _is_no_index(x) for x in walk(e))
 
 
-def _on_bits(e: Expr) -> bool:
-    return isinstance(e, Binary) and e.op in BITWISE
+def _is_no_index(e: Expr) -> bool:
+    """Whether *e* is written as other values are: bit operations, and quotients rounded to zero."""
+    return isinstance(e, Binary) and (e.op in BITWISE or e.op is BinaryOp.DIV)
 
 
 def flat_index(e: Writer, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
@@ -75,7 +76,7 @@ _DIVISIONS = {BinaryOp.FLOORDIV: ("/", "floor_div"), BinaryOp.FLOORMOD: ("%", "f
 
 
 def _binary(e: Writer, expr: Binary) -> Code:
-    if _on_bits(expr):
+    if _is_no_index(expr):
         found = e.value(expr)
         return Code(found.text, found.level, True)
     a, b = index(e, expr.a), index(e, expr.b)
