@@ -264,3 +264,24 @@ def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> No
         given = context(new, source, database)
         assert len(ScheduleReuse(candidates=2).first(*given)) == 2
     assert len(asked) == 2 < len(source.sketches)
+
+
+class Offering(ScheduleReuse):
+    """Begins with random programs, whose scores are a model's of another day."""
+
+    def first(self, context: Context, trials: KnownTrials) -> list[Candidate]:
+        [(sketch, table)] = context.samples(1, 12)
+        return [Candidate(sketch, row, 7.0) for row in table]
+
+
+def test_programs_of_earlier_trials_have_scores_of_todays_model_too() -> None:
+    """What a round measured is compared with its scores, so these must be of one model."""
+    task = dense_relu(32, 48, 24)
+    options = SearchOptions(strategy=Hearing, transfer=Offering())
+    found = TaskSearch(
+        task, sampler(task), BoostedTrees(), MeasuredTrials(FormulaRunner(), Database()), options
+    )
+    found.step(8)
+    assert isinstance(found.strategy, Hearing)
+    scores = [candidate.score for candidate, _ in found.strategy.told]
+    assert len(scores) == 8 and 7.0 not in scores and min(scores) > 0
