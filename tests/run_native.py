@@ -39,7 +39,8 @@ def run_native(
 
     def call(program: Program, arrays: list[np.ndarray]) -> None:
         code = build(program, Target.host(), symbol="kernel")
-        workspace = aligned_empty((max(code.workspace_bytes(threads), 64),), np.uint8)
+        size = fixed(at(code.workspace_bytes(threads), sizes or {}))
+        workspace = aligned_empty((max(size, 64),), np.uint8)
         stated = np.array([(sizes or {})[dim] for dim in program.dims], np.int64)
         places = [array.ctypes.data for array in (*arrays, stated)]
         table = (ctypes.c_void_p * len(places))(*places)

@@ -16,6 +16,7 @@ from ansorpy.api.project import Project, memory_hint
 from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import NoValidProgram, UsageError
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
@@ -168,7 +169,7 @@ def _packed_bytes(chosen: Chosen) -> int:
 
 
 def _workspace(chosen: Chosen) -> int:
-    return chosen.built.run.workspace_bytes(chosen.task.threads)
+    return most(chosen.built.run.workspace_bytes(chosen.task.threads))
 
 
 def _option_of(chosen: Chosen) -> ProgramOption:

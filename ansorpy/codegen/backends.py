@@ -50,7 +50,8 @@ class CodeGenerator(Protocol):
         """
 
     def workspace_bytes(self, program: Program, target: Target, threads: int) -> int:
-        """Bytes of workspace that the code of *program* needs, found without compiling it."""
+        """Bytes of workspace that the code of *program* needs at the largest sizes of a call, found
+        without compiling it."""
 
     def for_constants(self, program: Program, target: Target) -> tuple[Program, Target]:
         """Adapt *program*, which packs constants once, to the machine that will run it.

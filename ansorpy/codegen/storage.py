@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ansorpy.codegen.tiles import register_buffers
 from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
 from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Load, walk
-from ansorpy.ir.extents import most
+from ansorpy.ir.extents import AnyExtent, extreme, most
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -29,6 +29,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.strides import dense_strides
+from ansorpy.ir.symbols import SizeOp
 from ansorpy.target import Target
 
 __all__ = [
@@ -54,20 +55,21 @@ them in addition to ``STACK_BYTES``.
 class StoragePlan:
     """Byte offsets of workspace buffers (``shared``) and of large locals in thread scratch.
 
-    A buffer whose shape depends on dimensions has room for their largest sizes.
-    ``stack`` holds the register tiles and the small locals.  ``rows`` holds padded row lengths (in
-    elements) of locals on the stack, so that the end of a row needs no masked store.
+    Workspace buffers have the sizes of the call; a local whose shape depends on dimensions has room
+    for their largest sizes.  ``stack`` holds the register tiles and the small locals.  ``rows``
+    holds padded row lengths (in elements) of locals on the stack, so that the end of a row needs no
+    masked store.
     """
 
-    shared: Mapping[Buffer, int]
+    shared: Mapping[Buffer, AnyExtent]
     scratch: Mapping[Buffer, int]
     stack: frozenset[Buffer]
     rows: Mapping[Buffer, int]
-    shared_bytes: int
+    shared_bytes: AnyExtent
     thread_bytes: int
 
-    def workspace_bytes(self, threads: int) -> int:
-        """Workspace bytes that one call with *threads* threads needs."""
+    def workspace_bytes(self, threads: int) -> AnyExtent:
+        """Workspace bytes that one call with *threads* threads needs, by the sizes of the call."""
         return self.shared_bytes + threads * self.thread_bytes
 
     def strides(self, buffer: Buffer) -> tuple[int, ...]:
@@ -85,8 +87,8 @@ def plan_storage(program: Program, target: Target) -> StoragePlan:
     """Place every allocated buffer; buffers whose lifetimes are disjoint share bytes."""
     rows = _padded_rows(program.body, target)
     stack = _on_stack(program.body, rows, target)
-    shared, shared_bytes = _stacked(program.body, Scope.WORKSPACE, frozenset())
-    scratch, thread_bytes = _stacked(program.body, Scope.LOCAL, stack)
+    shared, shared_bytes = _stacked(program.body, Scope.WORKSPACE, frozenset(), lambda b: b.bytes)
+    scratch, thread_bytes = _stacked(program.body, Scope.LOCAL, stack, lambda b: most(b.bytes))
     rows = {buffer: row for buffer, row in rows.items() if buffer in stack}
     return StoragePlan(shared, scratch, stack, rows, shared_bytes, thread_bytes)
 
@@ -217,23 +219,23 @@ def _smallest(sizes: Mapping[Buffer, int], space: int) -> Iterator[Buffer]:
         yield buffer
 
 
-def _rounded(size: int) -> int:
+def _rounded(size: AnyExtent) -> AnyExtent:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _stacked(
-    body: Stmt, scope: Scope, excluded: frozenset[Buffer]
-) -> tuple[dict[Buffer, int], int]:
+    body: Stmt, scope: Scope, excluded: frozenset[Buffer], room: Callable[[Buffer], AnyExtent]
+) -> tuple[dict[Buffer, AnyExtent], AnyExtent]:
     """Offsets by nesting, each buffer after the enclosing buffers; also returns the peak size."""
-    offsets: dict[Buffer, int] = {}
-    peak = 0
+    offsets: dict[Buffer, AnyExtent] = {}
+    peak: AnyExtent = 0
 
-    def visit(stmt: Stmt, top: int) -> None:
+    def visit(stmt: Stmt, top: AnyExtent) -> None:
         nonlocal peak
         if isinstance(stmt, Alloc) and stmt.buffer.scope is scope and stmt.buffer not in excluded:
             offsets[stmt.buffer] = top
-            top += _rounded(most(stmt.buffer.bytes))
-            peak = max(peak, top)
+            top += _rounded(room(stmt.buffer))
+            peak = extreme(SizeOp.MAX, peak, top)
         for inner in substatements(stmt):
             visit(inner, top)
 

@@ -13,6 +13,7 @@ from ansorpy.codegen.llvm.objects.jit import Library, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
+from ansorpy.ir.sizes import fixed
 from ansorpy.runtime.control import Argument, Memory
 from ansorpy.runtime.execution_plan import ExecutionPlan, Step, padded
 from ansorpy.runtime.ports import Array
@@ -67,7 +68,7 @@ def _pack(
 
 def workspace_bytes(plan: ExecutionPlan) -> int:
     """The workspace that the calls of ``packs`` need; scratch memory begins with it."""
-    each = (step.code.workspace_bytes(plan.threads) for step in plan.packs)
+    each = (fixed(step.code.workspace_bytes(plan.threads)) for step in plan.packs)
     return padded(max(each, default=0))
 
 

@@ -20,7 +20,7 @@ from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
 from ansorpy.ir.loops import Role
-from ansorpy.ir.sizes import Sizes, at_most
+from ansorpy.ir.sizes import Sizes, at, at_most
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled_task import CompiledTask
@@ -49,7 +49,8 @@ class Step:
     """One call of *code*, with arguments in the order of its parameters; *name* is for display.
 
     The sizes of *dims* follow the arguments.  The call counts those that it *tells*.  ``params``
-    describes the parameters; its dimensions are those of the code.
+    describes the parameters; its dimensions are those of the code.  ``shared_bytes`` is the
+    workspace that the threads of the call share, by *dims*.
     """
 
     code: ObjectCode
@@ -58,6 +59,7 @@ class Step:
     dims: tuple[Dim, ...] = ()
     tells: tuple[Tells, ...] = ()
     params: tuple[ParamSpec, ...] = ()
+    shared_bytes: AnyExtent = 0
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,14 @@ class ExecutionPlan:
         """Whether rows of the output lie as far apart as the capacity of its memory says."""
         return prod_of(self.outputs[alias.output].shape[: alias.axis]) != 1
 
+    @cached_property
+    def workspaces(self) -> tuple[tuple[AnyExtent, int], ...]:
+        """The bytes of workspace that calls need: for all threads, and for each; the first by the
+        sizes that inputs tell."""
+        most_of = {**self.counted, **{dim: dim.high for dim in self.capacities}}
+        found = [(at_most(s.shared_bytes, most_of), s.code.thread_bytes) for s in self.steps]
+        return tuple(dict.fromkeys(found))
+
     @property
     def footprint(self) -> Footprint:
         """The memory that a run needs, at the largest sizes of its dimensions."""
@@ -146,7 +156,9 @@ class ExecutionPlan:
         return Footprint(
             constants=self.pool_bytes,
             arena=self.arena_bytes,
-            workspace=max((s.code.workspace_bytes(self.threads) for s in self.steps), default=0),
+            workspace=max(
+                (most(shared) + self.threads * each for shared, each in self.workspaces), default=0
+            ),
             ports=sum(most(port.bytes) for port in (*own, *self.outputs)),
         )
 
@@ -366,7 +378,13 @@ class _Maker:
                 args.append(packed[spec.name])
             else:
                 args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
-        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells), built.run_params))
+        called = dict(zip(built.dims, map(dim_extent, sizes), strict=True))
+        self.steps.append(
+            Step(
+                built.run, tuple(args), name, sizes, tuple(tells), built.run_params,
+                at(built.run.shared_bytes, called),
+            )
+        )  # fmt: skip
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.

@@ -30,6 +30,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
+from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
 KINDS = {
@@ -101,7 +102,7 @@ class Compiled:
 
     def __call__(self, *arrays: Array, threads: int = 1) -> None:
         pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-        space = aligned_empty((max(64, self.object.workspace_bytes(threads)),), np.uint8)
+        space = aligned_empty((max(64, fixed(self.object.workspace_bytes(threads))),), np.uint8)
         assert self.function(ctypes.addressof(pointers), space.ctypes.data, threads) == 0
 
 

@@ -20,6 +20,7 @@ from ansorpy.codegen.vectors import chunks, lanes_for
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Var, as_expr
+from ansorpy.ir.extents import dim
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, If, Scope, Seq, Stmt
 from ansorpy.target import Target
 from tests.codegen.programs import ZERO, add_to, at, buffer, nest, program, put
@@ -114,6 +115,18 @@ def test_workspace_of_disjoint_lifetimes_is_shared() -> None:
     plan = planned(Seq((Alloc(a, Alloc(b, Seq(()))), Alloc(c, Seq(())))))
     assert plan.shared == {a: 0, b: 256, c: 0}
     assert plan.shared_bytes == 512
+
+
+def test_workspace_has_the_sizes_of_the_call() -> None:
+    """Its room at a size is that of the largest of the buffers that do not live at once."""
+    n = dim("n", 1, 100)
+    a, b, c = (
+        Buffer(name, shape, DType.FLOAT32, Scope.WORKSPACE)
+        for name, shape in (("a", (n, 16)), ("b", (7,)), ("c", (n + 1,)))
+    )
+    plan = planned(Seq((Alloc(a, Alloc(b, Seq(()))), Alloc(c, Seq(())))))
+    assert plan.shared == {a: 0, b: n * 64, c: 0}
+    assert plan.shared_bytes == n * 64 + 64
 
 
 def test_a_local_without_dimensions_has_one_element() -> None:

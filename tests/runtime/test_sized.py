@@ -106,7 +106,7 @@ def tensors(
     return made
 
 
-def c_library(folder: Path, model: CompiledModel) -> Path:
+def c_library(folder: Path, model: CompiledModel | Kernel) -> Path:
     """The C files of *model*, compiled with warnings as errors."""
     source = model.export(folder / "net.c")
     library = folder / "net.so"
@@ -274,6 +274,36 @@ def test_a_kernel_of_all_sizes_is_exported(tmp_path: Path) -> None:
         model.run(None, {"x": x[:4]})
     header = (tmp_path / "half.h").read_text()
     assert "int64 [2*n + 1, 4]  x" in header and "n=0..20" in header
+
+
+@pytest.mark.parametrize("form", [pytest.param("c", marks=needs_cc), "so"])
+def test_the_workspace_of_a_call_has_the_room_of_its_sizes(
+    form: str, tmp_path: Path, rng: Rng
+) -> None:
+    """Two intermediates of two sizes, and scratch memory of each thread behind them."""
+    n, m = dim("n", 0, 300), dim("m", 1, 200)
+    x, w = (placeholder((size, 9), DType.INT64, name=name) for size, name in ((n, "x"), (m, "w")))
+    a = compute((n, 9), lambda i, j: x[i, j] * 2, name="a")
+    b = compute((m, 9), lambda i, j: w[i, j] + 1, name="b")
+    k = reduce_axis(9, name="k")
+    c = compute((n, 700), lambda i, j: a[i, j % 9] * j, name="c")
+    y = compute((n, m), lambda i, j: ap.sum(a[i, k] * b[j, k] + c[i, k * 77], axis=k), name="y")
+    state = State.initial([x, w, y]).compute_at("c", "y", "i").parallel("y", ["i"])
+    kernel = ap.build(state, target="c:cores=2" if form == "c" else None, threads=2)
+    is_c = form == "c"
+    path = c_library(tmp_path, kernel) if is_c else kernel.export(tmp_path / "net.so")
+    library = ctypes.CDLL(str(path))
+    assert library.net_init() == Status.OK
+    called = Called(library, 1)
+    fixed = called.plan([(0, 9), (1, 9)])[2]
+    for rows, columns in ((0, 1), (3, 1), (1, 200), (300, 7), (300, 200)):
+        xs, ws = (rng.integers(-9, 9, (size, 9)) for size in (rows, columns))
+        status, _, size = called.plan([xs.shape, ws.shape])
+        assert status == Status.OK and abs(size - fixed - 72 * (rows + columns - 1)) <= 128
+        got = np.full((rows, columns), 99, np.int64)
+        assert called.run([xs, ws], [got], size) == Status.OK
+        third = 2 * xs[:, np.arange(9) * 77 % 9] * np.arange(9) * 77
+        np.testing.assert_array_equal(got, 2 * xs @ (ws + 1).T + third.sum(1)[:, None])
 
 
 @pytest.mark.parametrize("pack", Pack)

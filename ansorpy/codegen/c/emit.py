@@ -14,7 +14,8 @@ from ansorpy.codegen.c.registers import vector_plan, written_out
 from ansorpy.codegen.c.statements import STATEMENTS
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.words import WORDS
-from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.code import ADD, Code
+from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
@@ -25,7 +26,7 @@ from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
 from ansorpy.codegen.passes.store_once import stored_once
 from ansorpy.codegen.storage import StoragePlan, buffers_read, buffers_used, plan_storage
 from ansorpy.ir.analysis.overwrite import may_overlap
-from ansorpy.ir.expr import size_var
+from ansorpy.ir.expr import as_expr, size_var
 from ansorpy.ir.loops import Program, Scope, Seq, Stmt
 from ansorpy.ir.prove import conflicting_loops
 from ansorpy.ir.rewrite.simplify import simplify_stmt
@@ -180,11 +181,14 @@ def _stage(e: Emitter, part: Stmt) -> None:
 
 
 def _entry(unit: Unit, program: Program) -> str:
-    shared = unit.storage.shared_bytes
-    scratch = f"(unsigned char *)workspace + {shared}" if shared else "workspace"
     arguments = [f"args[{n}]" for n in range(len(program.params))]
-    sizes = f"({_SIZES}{len(program.params)}])"
-    arguments += [f"{sizes}[{n}]" for n in range(len(program.dims))]
+    e = Emitter(unit)
+    for n, dim in enumerate(program.dims):
+        size = Code(f"({_SIZES}{len(program.params)}])[{n}]", wide=True)
+        e.bind(size_var(dim), (dim.low, dim.high), size)
+        arguments.append(size.text)
+    shared = index(e, as_expr(unit.storage.shared_bytes)).at(ADD)
+    scratch = "workspace" if shared == "0" else f"(unsigned char *)workspace + {shared}"
     call = f"{unit.symbol}_body({', '.join([*arguments, 'workspace', scratch, 'threads'])});"
     head = f"int32_t {unit.symbol}(void *const *args, void *workspace, int32_t threads) {{"
     return "\n".join([head, *laid_out(call, "  "), "  return 0;", "}"])

@@ -13,6 +13,7 @@ from ansorpy.codegen.c.packed import packed
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.ir.expr import Function
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target
 from ansorpy.targets.c import SCALAR_BITS
@@ -41,7 +42,7 @@ class CGenerator:
         return packed(source, library, time.perf_counter() - start)
 
     def workspace_bytes(self, program: Program, target: Target, threads: int) -> int:
-        return _emitted(program, target, "kernel").storage.workspace_bytes(threads)
+        return most(_emitted(program, target, "kernel").storage.workspace_bytes(threads))
 
     def for_constants(self, program: Program, target: Target) -> tuple[Program, Target]:
         return program, Target.host()

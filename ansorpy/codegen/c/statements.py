@@ -16,7 +16,7 @@ from ansorpy.codegen.c.types import HALF, storage_type
 from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.loops import vector_loop
 from ansorpy.codegen.c.vector.stores import vector_store
-from ansorpy.codegen.clike.code import COMPARE, Code
+from ansorpy.codegen.clike.code import ADD, COMPARE, Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.errors import CodegenError
@@ -112,7 +112,8 @@ def _alloc(e: Emitter, s: Alloc) -> None:
             _array(e, s.buffer)
         else:
             is_local = s.buffer.scope is Scope.LOCAL
-            offset = (plan.scratch if is_local else plan.shared)[s.buffer]
+            bytes_ = (plan.scratch if is_local else plan.shared)[s.buffer]
+            offset = index(e, as_expr(bytes_)).at(ADD)
             place = f"(void *)({'scratch' if is_local else 'workspace'} + {offset})"
             shape = ", ".join(map(str, s.buffer.shape))
             e.line(f"{kind} *restrict const {name} = {place};  // [{shape}]")

@@ -11,6 +11,7 @@ from ansorpy.codegen.llvm.objects.build import assembly, build
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import Function
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target
 
@@ -31,7 +32,7 @@ class LlvmGenerator:
 
     def workspace_bytes(self, program: Program, target: Target, threads: int) -> int:
         _, storage = emit_module(program, target, "kernel", prefetch=False)
-        return storage.workspace_bytes(threads)
+        return most(storage.workspace_bytes(threads))
 
     def for_constants(self, program: Program, target: Target) -> tuple[Program, Target]:
         return program, target

@@ -58,7 +58,7 @@ class _Unit(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     symbol: str
-    shared_bytes: int
+    shared_bytes: ExtentField
     thread_bytes: int
     build_s: float
     digest: str

@@ -16,6 +16,7 @@ from ansorpy.codegen.llvm.objects.timing import bench
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
+from ansorpy.ir.sizes import at, fixed
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.measure.check.guard import GuardedArray
 from ansorpy.measure.run.buffers import CheckBuffers, ConstantCopies, TaskArrays
@@ -52,7 +53,8 @@ class LoadedKernel:
         self.threads = threads
         self.packed = tuple(spec for spec in built.bind_params if spec.role is Role.OUTPUT)
         codes = [code for code in (built.run, built.bind) if code is not None]
-        self.workspace_bytes = max(code.workspace_bytes(threads) for code in codes)
+        sizes = dict(zip(built.dims, built.sizes, strict=True))
+        self.workspace_bytes = max(fixed(at(c.workspace_bytes(threads), sizes)) for c in codes)
         self._library = load(codes)
         self._sizes = np.array(built.sizes, dtype=np.int64)
         self._copies: ConstantCopies | None = None

@@ -86,9 +86,6 @@ def c_source(
             "checksum": _checksum(pool) if is_apart(pool) else 0,
             "pool_bytes": pool.nbytes,
             "arena_bytes": plan.arena_bytes,
-            "workspaces": sorted(
-                {(s.code.shared_bytes, s.code.thread_bytes) for s in plan.steps} - {(0, 0)}
-            ),
             "steps": [
                 part if isinstance(part, str) else call(plan.steps[part])
                 for part in controlled(plan, names, arrays, place, f"{name.upper()}_OUT_OF_BOUNDS")
@@ -120,6 +117,10 @@ def _sized(
         "aliases": [_alias(plan, alias, names) for alias in plan.aliases],
         "capacities": [_capacity(dim, aliases, names) for dim, aliases in plan.capacities.items()],
         "slots": [{"bytes": c_extent(s.size_bytes, names), "behind": s.behind} for s in plan.slots],
+        "workspaces": [
+            (f"(size_t)({c_extent(shared, names)})" if dims_of([shared]) else shared, each)
+            for shared, each in plan.workspaces if (shared, each) != (0, 0)
+        ],
         "layout_sizes": [names[dim] for dim in dims_of(slot.size_bytes for slot in plan.slots)],
     }  # fmt: skip
     offsets = [c_extent(extent, names) for extent in plan.offsets]

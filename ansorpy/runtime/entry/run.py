@@ -42,8 +42,9 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
     arena = sizes.layout(plan.slots)[1] if plan.slots else str(plan.arena_bytes)
     count = text.define("zext i32 %threads to i64")
     largest = "0"
-    for shared, each in sorted(_workspaces(plan)):
-        size = text.define(f"add i64 {text.define(f'mul i64 {count}, {each}')}, {shared}")
+    for shared, each in plan.workspaces:
+        scratch = text.define(f"mul i64 {count}, {each}")
+        size = text.define(f"add i64 {scratch}, {sizes.value(shared)}")
         more = text.define(f"icmp ugt i64 {size}, {largest}")
         largest = text.define(f"select i1 {more}, i64 {size}, i64 {largest}")
     padded = text.define(f"add i64 {largest}, {ALIGNMENT - 1}")
@@ -52,10 +53,6 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
     text.emit(f"store ptr {text.define(f'inttoptr i64 {total} to ptr')}, ptr %bytes")
     text.emit("ret i32 0")
     return text.render()
-
-
-def _workspaces(plan: ExecutionPlan) -> set[tuple[int, int]]:
-    return {(step.code.shared_bytes, step.code.thread_bytes) for step in plan.steps}
 
 
 def emit_run(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, symbol
 from ansorpy.codegen.llvm.emit.emitter import Emitter, Place
+from ansorpy.codegen.llvm.emit.indices import scalar
 from ansorpy.codegen.llvm.emit.module import Module
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.storage import ALIGNMENT, StoragePlan
+from ansorpy.ir.expr import Var, as_expr, size_var
 from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Program, Role, Scope, Stmt, substatements
 
@@ -102,13 +105,17 @@ def emit_entry(module: Module, program: Program, main: str) -> None:
     if program.dims:
         slot = text.define(f"getelementptr ptr, ptr %args, i64 {len(program.params)}")
         sizes = text.define(f"load ptr, ptr {slot}")
-    for position in range(len(program.dims)):
+    env: dict[Var, Affine] = {}
+    for position, dim in enumerate(program.dims):
         slot = text.define(f"getelementptr i64, ptr {sizes}, i64 {position}")
-        arguments.append(f"i64 {text.define(f'load i64, ptr {slot}')}")
-    for offset in module.storage.shared.values():
-        arguments.append(f"ptr {text.define(f'getelementptr i8, ptr %workspace, i64 {offset}')}")
-    shared = module.storage.shared_bytes
-    arguments.append(f"ptr {text.define(f'getelementptr i8, ptr %workspace, i64 {shared}')}")
+        size = text.define(f"load i64, ptr {slot}")
+        arguments.append(f"i64 {size}")
+        env[size_var(dim)] = symbol(Symbol(size, dim.low, dim.high, 0))
+    e = Emitter(module, text)
+    e.env = env
+    for offset in (*module.storage.shared.values(), module.storage.shared_bytes):
+        value = scalar(e, e.index(as_expr(offset)))[0]
+        arguments.append(f"ptr {text.define(f'getelementptr i8, ptr %workspace, i64 {value}')}")
     arguments.append(f"i32 {THREADS}")
     text.emit(f"call void @{main}({', '.join(arguments)})")
     text.emit("ret i32 0")
