@@ -25,7 +25,7 @@ from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.ops import Concat, Extend, Movement, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.dag import in_row_major_order
-from ansorpy.ir.extents import AnyExtent, multiple_of
+from ansorpy.ir.extents import AnyExtent, least, multiple_of
 from ansorpy.ir.strides import Strides, dense_strides, reshaped
 
 __all__ = ["Place", "Placement", "place_values"]
@@ -202,7 +202,7 @@ class _Placer:
             return _expressed(whole.root, whole.offset, shape, strides)
         if isinstance(op, Slice) and value in self.slices:
             whole = self._place(self.producers[value].inputs[0], places)
-            if min(op.steps) < 1 or (op.steps and op.steps[-1] != 1):
+            if any(least(step) < 1 for step in op.steps) or (op.steps and op.steps[-1] != 1):
                 raise _Inexpressible
             offset = sum(at * s for at, s in zip(op.starts, whole.strides, strict=True))
             strides = tuple(k * s for k, s in zip(op.steps, whole.strides, strict=True))

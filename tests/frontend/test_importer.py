@@ -369,5 +369,5 @@ def test_a_folded_result_of_another_element_type_is_refused_in_the_table() -> No
 def test_a_string_input_is_refused() -> None:
     model = operator_model("Relu", [(3, 4)])
     model.graph.input.append(helper.make_tensor_value_info("s", TensorProto.STRING, [3]))
-    with pytest.raises(UnsupportedModel, match="STRING"):
+    with pytest.raises(UnsupportedModel, match=r"STRING(?s:.*)turn texts into numbers outside"):
         load(model)

@@ -118,6 +118,8 @@ PRODUCTS = {
 
 NORMALIZATIONS = {
     "hardmax": operator_model("Hardmax", [(3, 5, 7)], axis=1),
+    "hardmax_old": operator_model("Hardmax", [(3, 5, 4, 7)], opset=11, axis=-2),
+    "hardmax_old_default": operator_model("Hardmax", [(3, 5, 7)], opset=8),
     "lp": operator_model("LpNormalization", [(3, 5, 7)], axis=1),
     "lp_one": operator_model("LpNormalization", [(3, 5, 7)], p=1),
     "batch": operator_model(

@@ -48,6 +48,14 @@ def test_operands_of_odd_channels_are_copied() -> None:
     assert not network.subviews
 
 
+def test_a_diagonal_of_any_size_is_no_view() -> None:
+    """Its elements are as far apart as the size says."""
+    nodes = [node("Einsum", ["x"], ["d"], equation="ii->i"), node("Relu", ["d"], ["y"])]
+    model = graph_model(nodes, {"x": ("n", "n")}, ["y"])
+    network = partition(optimize(load(model, dims={"n": (1, 40)})))
+    assert len(network.calls) == 1 and not network.subviews
+
+
 def test_growing_concatenations_are_one_buffer() -> None:
     net = Net(x=(1, 8, 5, 4))
     x, channels = net.relu(net.conv("x", 8, 32, 3)), 32

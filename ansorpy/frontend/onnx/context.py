@@ -137,7 +137,9 @@ def element_type_of(code: int) -> ElementType:
     except (KeyError, ValueError, TypeError):
         names = onnx.TensorProto.DataType
         name = names.Name(code) if code in names.values() else code
-        raise Unsupported(f"element type {name}", "convert the model to float32") from None
+        is_text = code == names.STRING
+        wanted = "turn texts into numbers outside of the model" if is_text else "use real numbers"
+        raise Unsupported(f"element type {name}", wanted) from None
 
 
 @dataclass(frozen=True)

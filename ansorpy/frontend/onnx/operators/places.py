@@ -93,14 +93,16 @@ def reverse_sequence(ctx: NodeContext) -> str:
 
 
 def hardmax(ctx: NodeContext) -> str:
-    """1 at the first of the largest elements along an axis, 0 elsewhere."""
-    shape = ctx.shape()
+    """1 at the first of the largest elements along an axis, or in old models among those of all
+    axes from ``axis`` on; 0 elsewhere."""
+    whole = shape = ctx.shape()
+    x, axis = ctx.input(), ctx.axis(ctx.attr("axis", -1 if ctx.opset >= 13 else 1), len(shape))
     if ctx.opset < 13:
-        raise Unsupported("axis", "export with opset 13 or later")
-    axis = ctx.axis(ctx.attr("axis", -1), len(shape))
-    first = ctx.emit(ArgReduce(ReduceOp.MAX, axis), [ctx.input()])
+        shape, axis = (prod_of(whole[:axis]), prod_of(whole[axis:])), 1
+        x = ctx.reshape(x, shape)
+    first = ctx.emit(ArgReduce(ReduceOp.MAX, axis), [x])
     found = ctx.apply(Fn.EQUAL, first, ctx.places(shape[axis], len(shape) - axis - 1))
-    return ctx.emit(Cast(ctx.type().dtype), [found])
+    return ctx.reshape(ctx.emit(Cast(ctx.type().dtype), [found]), whole)
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str]] = {

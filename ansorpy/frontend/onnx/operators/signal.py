@@ -119,7 +119,8 @@ def stft(ctx: NodeContext) -> str:
     batch, length, *rest = ctx.shape()
     parts = ctx.number(rest[0], "the parts of a number") if rest else 1
     if step < 1 or size < 1 or least(length - size) < 0:
-        raise Unsupported(f"frames of {size} every {step}", f"the signal has {length} elements")
+        advice = f"the signal may have only {least(length)} elements; let it have {size} or more"
+        raise Unsupported(f"frames of {size} every {step}", advice)
     frames = (length - size) // step + 1
     starts = ctx.apply(Fn.MUL, ctx.places(frames, 1), ctx.literal(step, DType.INT64))
     places = ctx.apply(Fn.ADD, starts, ctx.literal(np.arange(size), DType.INT64))
