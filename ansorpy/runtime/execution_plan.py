@@ -379,12 +379,8 @@ class _Maker:
             else:
                 args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
         called = dict(zip(built.dims, map(dim_extent, sizes), strict=True))
-        self.steps.append(
-            Step(
-                built.run, tuple(args), name, sizes, tuple(tells), built.run_params,
-                at(built.run.shared_bytes, called),
-            )
-        )  # fmt: skip
+        shared, params = at(built.run.shared_bytes, called), built.run_params
+        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells), params, shared))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.
