@@ -19,7 +19,7 @@ from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.loops import Program
-from ansorpy.ir.sizes import fixed
+from ansorpy.ir.sizes import Sizes, at, fixed
 from ansorpy.target import Target
 
 __all__ = ["STRICT", "TARGET", "CompiledC", "has_command", "needs_cc", "needs_openmp"]
@@ -69,9 +69,11 @@ class CompiledC:
         path.write_bytes(find_compiler().shared_library(text, flags))
         self.library = ctypes.CDLL(str(path))
 
-    def __call__(self, symbol: str, arrays: Sequence[Array], threads: int = 1) -> None:
+    def __call__(
+        self, symbol: str, arrays: Sequence[Array], threads: int = 1, sizes: Sizes | None = None
+    ) -> None:
         pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-        storage = self.sources[symbol].storage
-        space = aligned_empty((max(64, fixed(storage.workspace_bytes(threads))),), np.uint8)
+        size = at(self.sources[symbol].storage.workspace_bytes(threads), sizes or {})
+        space = aligned_empty((max(64, fixed(size)),), np.uint8)
         run = _KERNEL((symbol, self.library))
         assert run(ctypes.addressof(pointers), space.ctypes.data, threads) == 0

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ansorpy.codegen.c.compiler import find_compiler
 from ansorpy.codegen.c.emit import emit_c, translation_unit
 from ansorpy.codegen.c.style import Style
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Program
 from tests.codegen.c.compiled import TARGET
 
@@ -72,7 +73,7 @@ def run_apart(
     rows = []
     for source, (_, arrays) in zip(sources, programs.values(), strict=True):
         sizes = ", ".join(str(array.nbytes) for array in arrays)
-        space = source.storage.workspace_bytes(threads)
+        space = most(source.storage.workspace_bytes(threads))
         rows.append(f"  {{{source.symbol}, (const size_t[]){{{sizes}}}, {len(arrays)}, {space}}},")
     text = translation_unit(sources) + f"#define THREADS {threads}" + _MAIN % "\n".join(rows)
     path = folder / "programs.c"

@@ -110,7 +110,7 @@ def test_schedules_compute_their_definitions(
             program: Program, arrays: list[Array], threads: int = threads, sizes: Sizes = sizes
         ) -> None:
             stated = np.array([sizes[dim] for dim in program.dims], np.int64)
-            compiled(names[program], [*arrays, stated], threads)
+            compiled(names[program], [*arrays, stated], threads, sizes)
 
         found = run_lowered(one.lowered, dict(reference.data), call, sizes=sizes)
         if not reference.reason:

@@ -13,6 +13,7 @@ from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["run_once"]
 
@@ -26,7 +27,7 @@ def run_once(code: ObjectCode, arrays: Sequence[npt.NDArray[Any]]) -> None:
         CodegenError: The code returned an error code.
     """
     table = np.array([array.ctypes.data for array in arrays], dtype=np.uint64)
-    workspace = aligned_empty((max(1, code.workspace_bytes(1)),), np.uint8)
+    workspace = aligned_empty((max(1, fixed(code.workspace_bytes(1))),), np.uint8)
     with load([code]) as library:
         function = _KERNEL(library.address(code.symbol))
         status = function(table.ctypes.data, workspace.ctypes.data, 1)
