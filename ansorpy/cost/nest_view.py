@@ -170,7 +170,8 @@ def _view_leaf(leaf: Leaf, candidates: int, seen: Seen) -> LeafView:
     buffers = _buffers(leaf, {n: extent[n] - 1 for n in real}, real, rows)
     factors = [extent[n] if n in real else None for n in range(len(extent))]
     touched = {n: _total([b.touched[n] for b in buffers]) for n in {*real, len(extent) - 1}}
-    touches = {n: _touch(seen, n, leaf, buffers, touched[n]) for n in real}
+    outside = _loops_outside_sum(leaf)
+    touches = {n: _touch(seen, n, leaf, buffers, touched[n], outside) for n in real}
     return LeafView(
         leaf=leaf,
         rows=rows,
@@ -274,9 +275,12 @@ def _total(columns: Sequence[Floats]) -> Floats:
 
 
 def _touch(
-    seen: Seen, depth: int, leaf: Leaf, buffers: Sequence[BufferView], touched: Floats
+    seen: Seen, depth: int, leaf: Leaf, buffers: Sequence[BufferView], touched: Floats, outside: int
 ) -> Touches:
-    """Add this statement's accesses to the data touched by its loop *depth*; return the sums."""
+    """Add this statement's accesses to the data touched by its loop *depth*; return the sums.
+
+    The first *outside* loops hold the accumulator's initialisation, a separate statement, too.
+    """
     loop = leaf.loops[depth]
     key = (loop.stage, loop.name)
     before = _settled(*seen[key], leaf.settings) if key in seen else None
@@ -286,7 +290,7 @@ def _touch(
     smallest = {} if before is None else dict(before.smallest)
     for buffer in buffers:
         times = 1
-        if buffer.is_written and _holds_init(leaf, depth):
+        if buffer.is_written and depth < outside:
             times, total = 2, total + buffer.touched[depth]
         single += times * buffer.elem_bytes
         counts[buffer.name] = counts.get(buffer.name, 0) + times
@@ -307,7 +311,7 @@ def _settled(touches: Touches, of: Settings | None, wanted: Settings | None) -> 
     return Touches(touches.total_bytes[rows], touches.single_bytes, touches.counts, smallest)
 
 
-def _holds_init(leaf: Leaf, depth: int) -> bool:
-    """True when the accumulator's initialisation, a separate statement, is inside this loop."""
+def _loops_outside_sum(leaf: Leaf) -> int:
+    """Number of loops outside the first one over a reduce axis; 0 if there is none."""
     kinds = [loop.kind for loop in leaf.loops]
-    return AxisKind.REDUCE in kinds and depth < kinds.index(AxisKind.REDUCE)
+    return kinds.index(AxisKind.REDUCE) if AxisKind.REDUCE in kinds else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -52,14 +51,17 @@ class SizeOp(Enum):
     __hash__ = object.__hash__
 
 
-class Symbol(ABC):
-    """A size that will be known later."""
+class Symbol:
+    """A size that will be known later; subclasses define :meth:`combine`."""
+
+    # Not an ABC: every operation on sizes asks for this class, which takes an ABC several times
+    # as long to answer.
 
     __slots__ = ()
 
-    @abstractmethod
     def combine(self, op: SizeOp, a: Any, b: Any) -> Any:
         """``a op b``, where *a* or *b* is this symbol."""
+        raise NotImplementedError
 
     def __bool__(self) -> bool:
         raise TypeError("a symbol has no truth value: code on sizes must not branch")

@@ -1,4 +1,4 @@
-"""Numbers of the rows of a table."""
+"""Numbers of the rows of a table, and numbers that stand for rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,28 @@ import numpy.typing as npt
 
 from ansorpy.errors import ForeignFile
 
-__all__ = ["RowNumbers"]
+__all__ = ["RowNumbers", "codes_of"]
 
 Ints = npt.NDArray[np.int64]
+
+
+def codes_of(rows: Ints) -> Ints | None:
+    """A number for each of *rows*: equal, less or greater as the rows are, column by column.
+
+    None if the columns' ranges have too many combinations.
+    """
+    code = np.zeros(len(rows), dtype=np.int64)
+    if not len(rows):
+        return code
+    span = 1
+    for least, most, column in zip(
+        rows.min(axis=0).tolist(), rows.max(axis=0).tolist(), rows.T, strict=True
+    ):
+        span *= most - least + 1
+        if span >= 2**63:
+            return None
+        code = code * (most - least + 1) + (column - least)
+    return code
 
 
 class RowNumbers:

@@ -18,6 +18,7 @@ from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch, Recovered
 from ansorpy.rules.reuse.recover import Steps
+from ansorpy.schedule.row_numbers import codes_of
 from ansorpy.schedule.space import Domains, Space, Table
 from ansorpy.schedule.state import State
 
@@ -240,7 +241,8 @@ def merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
     same = [g for g in groups if g.sketch.key == sketch.key]
     table = np.concatenate([g.table for g in same])
     scores = np.concatenate([g.scores for g in same])
-    _, first = np.unique(table, axis=0, return_index=True)
+    codes = codes_of(table)
+    _, first = np.unique(table if codes is None else codes, axis=0, return_index=True)
     best = first[np.argsort(-scores[first], kind="stable")][:n]
     return Scored(sketch, table[best], scores[best])
 

@@ -91,6 +91,7 @@ def spread(
     names = list(dict.fromkeys(name for c in offered for name in c.sketch.space.slices))
     codes = _codes([*offered, *(t.candidate for t in tried)], names)
     here, before = np.split(codes, [len(offered)])
+    here = np.asfortranarray(here)  # as it is compared by columns
     apart = nearest(here, before)
     scores = np.array([c.score for c in offered])
     logarithm = np.log(np.maximum(scores, np.finfo(np.float64).tiny))
@@ -153,9 +154,9 @@ def nearest(codes: Codes, others: Codes) -> Codes:
     return nearest
 
 
-def differing(codes: Codes, row: Codes) -> Codes:
+def differing(codes: Codes, row: Codes) -> npt.NDArray[np.int16]:
     """Number of columns in which each row of *codes* differs from *row*."""
-    number: Codes = np.count_nonzero(codes != row, axis=1)
+    number: npt.NDArray[np.int16] = (row[:, None] != codes.T).sum(axis=0, dtype=np.int16)
     return number
 
 

