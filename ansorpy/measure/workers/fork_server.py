@@ -33,13 +33,22 @@ __all__ = ["DESCRIPTORS", "MOST_BYTES", "Order", "main"]
 DESCRIPTORS = ("requests", "answers", "stderr", "folder", "status")
 """What is sent along: the worker's two pipes, its stderr and working folder, and a socket."""
 MOST_BYTES = 1 << 16
-_PRELOADED = (  # not islpy, which builders do without
+_PRELOADED = (
     "ansorpy.measure.run.handlers",
     "ansorpy.measure.build.handlers",
     "ansorpy.measure.proofs.handlers",
     "ansorpy.tasks.predict_handlers",
+    # What these load when they are first asked:
+    "ansorpy.codegen.llvm.generator",
+    "ansorpy.measure.cpu_devices",
+    "ansorpy.targets.llvm",
+    "islpy",
+    "lightgbm",
     "llvmlite.binding",
 )
+_GARBAGE = 50_000
+"""Objects that a worker makes between two collections.  Python's 700 costs a twentieth of the time
+of predictions, which make hardly any cycles."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -72,6 +81,7 @@ def main(argv: list[str]) -> int:
             importlib.import_module(module)
     gc.freeze()
     work = _Server(socket.socket(fileno=requests), driver).serve()
+    gc.set_threshold(_GARBAGE)
     gc.enable()
     return 0 if work is None else worker.main(*work)
 

@@ -29,11 +29,13 @@ def ask_all(
         # Start all before waiting for any, so that their imports run in parallel.
         worker.start()
     try:
-        while waiting or busy:
+        found: list[tuple[int, Outcome]] = []
+        while waiting or busy or found:
             for worker in used:
                 if worker not in busy:
-                    yield from _give(worker, waiting, busy, timeout_s)
-            yield from _collect(busy, timeout_s)
+                    found += _give(worker, waiting, busy, timeout_s)
+            yield from found  # while the caller deals with these, all workers are busy
+            found = _collect(busy, timeout_s)
     finally:
         # If the caller stopped early, late answers must not be taken for answers to later messages.
         for worker in busy:
