@@ -30,6 +30,9 @@ class DType(Enum):
     UINT8 = "uint8"
     BOOL = "bool"
 
+    # Members are keys of tables that code generation asks all the time; Enum hashes their names.
+    __hash__ = object.__hash__
+
     @property
     def bits(self) -> int:
         """Width of one stored element in bits (a bool is stored as one byte)."""

@@ -10,12 +10,13 @@ import numpy as np
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.pretrained import shipped_model
-from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import Correcting, CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.search.population import Pool, SketchSource, by_sketch, score_all
+from ansorpy.search.population import Pool, Scored, SketchSource, by_sketch, score_all
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
@@ -96,11 +97,17 @@ of 32 tasks of resnet50 and MobileNetV2, it always chose one with at least 0.95 
 
 
 def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
-    """The best of *drafts* with the scores that *model* gives them."""
+    """The best of *drafts*, which the analytic model scored, with the scores of *model*."""
     least = _NEAR * max((draft.score for draft in drafts.best), default=0.0)
     near = [draft for draft in drafts.best if draft.score >= least]
-    tables = [(sketch, table) for sketch, table, _ in by_sketch(near)]
-    scored = score_all(task, model, tables)
+    groups = by_sketch(near)
+    if isinstance(model, Correcting):
+        tables = [Programs(sketch.space, table) for sketch, table, _ in groups]
+        known = [np.array([near[n].score for n in numbers]) for _, _, numbers in groups]
+        scores = model.corrected(tables, known)
+        scored = [Scored(s, t, found) for (s, t, _), found in zip(groups, scores, strict=True)]
+    else:
+        scored = score_all(task, model, [(sketch, table) for sketch, table, _ in groups])
     return Pool(tuple(candidate for group in scored for candidate in group.candidates()))
 
 

@@ -11,6 +11,7 @@ from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.proofs.prover import LIMIT_S
+from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.workers.pool import ask_all
 from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -92,8 +93,11 @@ def _predicted(
     making: Making,
     known: Mapping[int, Sequence[State]],
 ) -> Iterator[Predicted]:
-    """The programs of *tasks*; one whose making ends a process is not tried again."""
-    asked = list(range(len(tasks)))
+    """The programs of *tasks*; one whose making ends a process is not tried again.
+
+    Long definitions come first: they take longest, and no process should end long after others.
+    """
+    asked = sorted(range(len(tasks)), key=lambda n: -len(definition_json(tasks[n].dag)))
     for this, first in ((making, 0), (Making.NOTHING, 1)):
         messages = [
             predict_message(

@@ -12,6 +12,7 @@ from ansorpy.ir.prove import Verdict
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.proofs.prover import LIMIT_S
+from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure
@@ -110,22 +111,27 @@ def test_a_proof_that_takes_too_long_is_left_to_the_prover(monkeypatch: pytest.M
 
 
 def test_a_program_that_kills_a_worker_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, str]] = []
+    asked: list[str] = []
+    mortal = definition_json(TASKS[1].dag).encode()
 
     def answers(
         workers: object, messages: Sequence[Message], timeout_s: float
     ) -> Iterator[tuple[int, Message | Failure]]:
+        lengths = [len(message.blobs[0]) for message in messages]
+        assert lengths == sorted(lengths, reverse=True)
         for at, message in enumerate(messages):
-            asked.append((at, str(message.fields["making"])))
-            dies = at == 1 and message.fields["making"] == "code"
+            asked.append(str(message.fields["making"]))
+            dies = message.blobs[0] == mortal and message.fields["making"] == "code"
             yield at, Failure("crash", "SIGSEGV") if dies else make_handlers()["predict"](message)
 
     monkeypatch.setattr(predict_many, "ask_all", answers)
     found = list(predicted_of_all(TASKS, options=OPTIONS, processes=2, making=Making.CODE))
-    assert asked == [(0, "code"), (1, "code"), (2, "code"), (0, "nothing")]
-    assert [(number, made.built is None) for number, _, made in found] == [
-        (0, False), (2, False), (1, True),
-    ]  # fmt: skip
+    assert asked == ["code", "code", "code", "nothing"]
+    assert {number: made.built is None for number, _, made in found} == {
+        0: False,
+        1: True,
+        2: False,
+    }
     left = [str(state.history) for state in found[-1][1]]
     assert left == _histories(TASKS[1])[1:]
 
