@@ -15,7 +15,7 @@ from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.guards import differing_lanes, guarded_splits, peeled
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
-from ansorpy.schedule.tables.size import Size, above, both, either, fails
+from ansorpy.schedule.tables.size import Size, above, both, either, fails, never
 
 if TYPE_CHECKING:
     from ansorpy.schedule.bounds.inference import Bounds
@@ -123,7 +123,8 @@ def _parallel(
     for it in stage.iters:
         marked = marked_parallel(stage, it.name, count)
         annotated = _annotated(it, fails(marked))
-        kinds[it.name] = replace(annotated, parallel=both(marked, fails(closed)))
+        together = both(marked, fails(closed))
+        kinds[it.name] = annotated if never(together) else replace(annotated, parallel=together)
         begun = either(begun, marked)
         closed = either(closed, begun if it.name in hosts else both(begun, fails(marked)))
     return kinds
@@ -161,13 +162,14 @@ def _vectors(
         marked: Size = marked_vector(stage, it.name, count) if it.name != stage.lanes else 1
         found[it.name] = made = _overridden(kinds[it.name], marked)
         outside = 0 if it.name in hosts else both(outside, fails(made.parallel))
-        found[it.name] = replace(made, vector=both(marked, outside))
+        in_lanes = both(marked, outside)
+        found[it.name] = made if never(in_lanes) else replace(made, vector=in_lanes)
     return {it.name: found[it.name] for it in stage.iters}
 
 
 def _overridden(kind: LoopKind, marked: Size) -> LoopKind:
     """*kind*, except where a loop is *marked* to run differently."""
-    if isinstance(marked, int) and not marked:
+    if never(marked):
         return kind
     rest = fails(marked)
     return replace(
@@ -186,7 +188,7 @@ def _unrolled(
     found = dict(kinds)
     for it in reversed(stage.iters):
         kind = kinds[it.name]
-        if it.name in hosts or (isinstance(going, int) and not going):
+        if it.name in hosts or never(going):
             break
         counts = both(fails(kind.vector), above(extents[it.name], 1))
         steps = steps * (1 + counts * (extents[it.name] - 1))

@@ -130,8 +130,7 @@ def _loop(loop: Loop, known: _Known) -> Loop:
     sizes = (loop.extent, loop.parallel, loop.vector, loop.unroll)
     if all(isinstance(size, int) for size in sizes):
         return loop
-    extent, parallel, vector, unroll = map(known, sizes, sizes)
-    return replace(loop, extent=extent, parallel=parallel, vector=vector, unroll=unroll)
+    return Loop(loop.stage, loop.name, loop.kind, *map(known, sizes, sizes), index=loop.index)
 
 
 def _access(access: LeafAccess, known: _Known) -> LeafAccess:

@@ -20,7 +20,7 @@ from ansorpy.ir.symbols import SizeOp, Symbol
 
 __all__ = [
     "Column", "Size", "above", "as_array", "both", "ceil_div", "either",
-    "fails", "is_multiple", "product", "size_gcd", "size_max", "size_min", "split_extents",
+    "fails", "is_multiple", "never", "product", "size_gcd", "size_max", "size_min", "split_extents",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
@@ -160,6 +160,11 @@ def either(a: Size, b: Size) -> Size:
 def fails(a: Size) -> Size:
     """1 where condition *a* does not hold, else 0."""
     return 1 - a
+
+
+def never(a: Size) -> bool:
+    """Whether condition *a* is known to hold nowhere, whatever the decisions are."""
+    return isinstance(a, int) and not a
 
 
 def is_multiple(a: Size, b: Size) -> Size:
