@@ -130,7 +130,8 @@ def _loop(loop: Loop, known: _Known) -> Loop:
     sizes = (loop.extent, loop.parallel, loop.vector, loop.unroll)
     if all(isinstance(size, int) for size in sizes):
         return loop
-    return Loop(loop.stage, loop.name, loop.kind, *map(known, sizes, sizes), index=loop.index)
+    extent, parallel, vector, unroll = map(known, sizes, sizes)
+    return Loop(loop.stage, loop.name, loop.kind, extent, parallel, vector, unroll, loop.index)
 
 
 def _access(access: LeafAccess, known: _Known) -> LeafAccess:
