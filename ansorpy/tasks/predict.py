@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,12 +94,19 @@ def predicted_best(
 _NEAR = 0.8
 """The model that ships judges only drafts with this share of the best draft's score.  Among those
 of 32 tasks of resnet50 and MobileNetV2, it always chose one with at least 0.95 of it."""
+_BY = 1.04
+"""How much faster it has to find another draft than the analytic model's choice.  Its errors are
+larger than smaller differences: over 111 tasks of five networks, first choices are 1.044 times as
+fast as the analytic model's (95 % of bootstraps: 1.013 to 1.079); without the condition, 1.034
+(0.984 to 1.084), and three of the networks are slower."""
 
 
 def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
     """The best of *drafts*, which the analytic model scored, with the scores of *model*."""
-    least = _NEAR * max((draft.score for draft in drafts.best), default=0.0)
-    near = [draft for draft in drafts.best if draft.score >= least]
+    first = max(drafts.best, key=lambda draft: draft.score, default=None)
+    if first is None:
+        return drafts
+    near = [draft for draft in drafts.best if draft.score >= _NEAR * first.score]
     groups = by_sketch(near)
     if isinstance(model, Correcting):
         tables = [Programs(sketch.space, table) for sketch, table, _ in groups]
@@ -108,7 +115,8 @@ def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
         scored = [Scored(s, t, found) for (s, t, _), found in zip(groups, scores, strict=True)]
     else:
         scored = score_all(task, model, [(sketch, table) for sketch, table, _ in groups])
-    return Pool(tuple(candidate for group in scored for candidate in group.candidates()))
+    found = [candidate for group in scored for candidate in group.candidates()]
+    return Pool(tuple(replace(c, score=c.score * _BY) if c.key == first.key else c for c in found))
 
 
 def predicted_seconds(task: Task, state: State) -> float:

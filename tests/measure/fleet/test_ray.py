@@ -45,7 +45,7 @@ TASK = Task(matmul(61, 48, 37), Target.host(), 1, name="mm")
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """A folder whose path leaves room for the names of Ray's sockets."""
-    path = Path(tempfile.mkdtemp(prefix="ar"))
+    path = Path(tempfile.mkdtemp(prefix="ar", dir="/tmp"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
