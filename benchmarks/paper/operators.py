@@ -69,7 +69,9 @@ def _section(
     rows.append(_row("all", results))
     best = sum((r.ratio or 0.0) >= 1 for r in results)
     heading = ("class", "cases", "best library / ours", "least", "most")
-    text = f"{CLAIMS[name].text}\n\nFastest in {best} of {len(results)} cases."
+    trials = settings.trials or TRIALS
+    found = f"After {trials} trials each, fastest in {best} of {len(results)} cases."
+    text = f"{CLAIMS[name].text}\n\n{found}"
     tables = "Geometric means of the fastest library's time divided by ours:\n\n" + markdown(
         heading, rows
     )

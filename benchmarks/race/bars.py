@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from statistics import geometric_mean, median
 
 from benchmarks.common.cells import markdown
@@ -67,11 +68,13 @@ def _beside(settings: StudySettings, outcomes: Outcomes) -> Iterator[_Row]:
             if subject == name
         ]
         times = found[-1] if found else {}
-        if OURS not in times or METASCHEDULE not in times:
+        theirs = times.get(METASCHEDULE)
+        if theirs is None:
             yield _row(what, "faster", None)
             continue
-        ours, theirs = times[OURS], times[METASCHEDULE]
-        yield _row(what, "faster", f"{figure(ours)}, {figure(theirs)}", ours < theirs)
+        ours = times.get(OURS, inf)
+        said = "no program" if ours == inf else figure(ours)
+        yield _row(what, "faster", f"{said}, {figure(theirs)}", ours < theirs)
 
 
 def _pretrained(settings: StudySettings, outcomes: Outcomes) -> Iterator[_Row]:

@@ -88,7 +88,8 @@ def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
         key = _key("metaschedule", settings, name)
         tuning = outcomes.value(key)
         value = outcomes.value(f"{_key('beside', settings, name)}/{heat.limit.text}")
-        notes += [f"Failed: {k}, {why}." for k, why in outcomes.failures(*key.split("/")).items()]
+        failures = outcomes.failures(*key.split("/"))
+        notes += [f"Failed: {k}, {why.splitlines()[0]}" for k, why in failures.items()]
         if value is None:
             continue
         times = value["median_ms"]

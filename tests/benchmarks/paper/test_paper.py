@@ -72,7 +72,7 @@ def test_the_page(outcomes: Outcomes, tmp_path: Path) -> None:
     assert set(written) == {f"paper_{name}.svg" for name in CLAIMS}
     assert all(claim.text in text for claim in CLAIMS.values())
     assert "No results yet" not in text and len(text.splitlines()) <= 200
-    assert "| C2D b16 | 4 |" in text and "Fastest in 52 of 52 cases" in text
+    assert "| C2D b16 | 4 |" in text and "trials each, fastest in 52 of 52 cases" in text
     assert 'beam search/0, unknown strategy "beam"' in text
     assert "| resnet50 | 1.000 | 2.000 | 2.00 |" in text
     assert "| resnet50 | 2.000 | 300 trials, 9 s |" in text
