@@ -7,11 +7,10 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.memory import (
     address_of,
     aligned_empty,
@@ -27,6 +26,9 @@ from ansorpy.runtime.cpu_features import missing_features
 from ansorpy.runtime.ports import CTensor, Port, c_tensors
 from ansorpy.runtime.sharing import capacity_of, not_shared, reach_of
 from ansorpy.runtime.status import status_error
+
+if TYPE_CHECKING:
+    from ansorpy.arrays import Array
 
 __all__ = ["Code", "Executable"]
 

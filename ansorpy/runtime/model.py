@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ansorpy.arrays import Array
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
@@ -24,6 +23,9 @@ from ansorpy.runtime.packed import packed_input, packed_kinds, unpack, with_pack
 from ansorpy.runtime.ports import Port, accepted, check_array, one_of, own_result, ports_grid
 from ansorpy.runtime.sharing import Sharing
 from ansorpy.runtime.sizes import Ports, SizedPorts
+
+if TYPE_CHECKING:
+    from ansorpy.arrays import Array
 
 __all__ = ["Model", "Operands", "Runs", "Signature", "load"]
 

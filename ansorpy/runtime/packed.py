@@ -6,12 +6,15 @@ Code reads and writes the packed bytes at the start of an array of the usual sha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.arrays import Array
 from ansorpy.ir.narrow import Narrow, element_type, packed, unpacked
 from ansorpy.runtime.ports import Port, check_kind
+
+if TYPE_CHECKING:
+    from ansorpy.arrays import Array
 
 __all__ = ["packed_input", "packed_kinds", "unpack", "with_packing"]
 

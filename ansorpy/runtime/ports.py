@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.narrow import Narrow, element_type
 from ansorpy.notebook import grid
 
 if TYPE_CHECKING:
+    from ansorpy.arrays import Array
     from ansorpy.ir.extents import AnyExtent
 
 __all__ = [

@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.memory import address_of, aligned_zeros
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import most
 from ansorpy.ir.strides import dense_strides
 from ansorpy.runtime.ports import Port, check_kind
+
+if TYPE_CHECKING:
+    from ansorpy.arrays import Array
 
 __all__ = ["Sharing", "capacity_of", "not_shared", "reach_of"]
 

@@ -95,7 +95,7 @@ def predicted_best(
 _NEAR = 0.8
 """The model that ships judges only drafts with this share of the best draft's score.  Among those
 of 32 tasks of resnet50 and MobileNetV2, it always chose one with at least 0.95 of it."""
-_BY = 1.04
+_MARGIN = 1.04
 """How much faster it has to find another draft than the analytic model's choice.  Its errors are
 larger than smaller differences: over 111 tasks of five networks, first choices are 1.044 times as
 fast as the analytic model's (95 % of bootstraps: 1.013 to 1.079); without the condition, 1.034
@@ -117,7 +117,9 @@ def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
     else:
         scored = score_all(task, model, [(sketch, table) for sketch, table, _ in groups])
     found = [candidate for group in scored for candidate in group.candidates()]
-    return Pool(tuple(replace(c, score=c.score * _BY) if c.key == first.key else c for c in found))
+    return Pool(
+        tuple(replace(c, score=c.score * _MARGIN) if c.key == first.key else c for c in found)
+    )
 
 
 def predicted_seconds(task: Task, state: State) -> float:

@@ -20,21 +20,37 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 __all__ = ["RegionAlign", "RegionCrop", "RegionMax", "RegionMean"]
 
 
-def _check(inputs: Sequence[TensorType]) -> None:
-    x, regions, images = inputs
-    if len(x.shape) != 4 or len(regions.shape) != 2 or regions.shape[1] != 4:
-        raise ValueError(f"regions of shape {regions.shape} for data of shape {x.shape}")
-    if images.shape != regions.shape[:1]:
-        raise ValueError(f"{images.shape} image numbers for {regions.shape[0]} regions")
-
-
 def _image(images: Tensor, r: Expr, count: AnyExtent) -> Expr:
     """The image that region *r* is part of; a number out of range wraps around."""
     return images[r].astype(DType.INT64) % count
 
 
 @dataclass(frozen=True)
-class RegionAlign(Op):
+class _OfRegions(Op):
+    """``size`` elements of each region, one after another.
+
+    Inputs are images ``[n, c, h, w]``, regions ``[r, 4]`` and the image of each, ``[r]``; each
+    region may need the whole of its image.
+    """
+
+    size: tuple[int, int]
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x, regions, images = inputs
+        if len(x.shape) != 4 or len(regions.shape) != 2 or regions.shape[1] != 4:
+            raise ValueError(f"regions of shape {regions.shape} for data of shape {x.shape}")
+        if images.shape != regions.shape[:1]:
+            raise ValueError(f"{images.shape} image numbers for {regions.shape[0]} regions")
+        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        x, *others = operands
+        return self if not x.cut and all(o.cut for o in others) else None
+
+
+@dataclass(frozen=True)
+class RegionAlign(_OfRegions):
     """Means or maxima of ``samples`` by ``samples`` values in each of ``size`` bins of regions.
 
     Inputs are an image ``[n, c, h, w]``, regions ``[r, 4]`` (left, top, right, bottom, times
@@ -43,17 +59,10 @@ class RegionAlign(Op):
     those of the elements around the samples, each times its weight.
     """
 
-    size: tuple[int, int]
     samples: int
     scale: float
     half: bool
     maximum: bool
-    pattern: ClassVar[Pattern] = Pattern.COMPLEX
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        _check(inputs)
-        x, regions, _ = inputs
-        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """The bins' values in at least float32, then in the type of the data."""
@@ -95,28 +104,17 @@ class RegionAlign(Op):
         inner = (step.astype(kind) + 0.5) * (1.0 / self.samples)
         return first + inner * width
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        x, *others = operands
-        return self if not x.cut and all(o.cut for o in others) else None
-
 
 @dataclass(frozen=True)
-class RegionMean(Op):
+class RegionMean(_OfRegions):
     """Means of as many samples in each of ``size`` bins as these are elements high and wide.
 
     Inputs, ``scale`` and ``half`` are as of :class:`RegionAlign`.  A mean is a sum over rows and
     then over columns, because the samples form a grid.
     """
 
-    size: tuple[int, int]
     scale: float
     half: bool
-    pattern: ClassVar[Pattern] = Pattern.COMPLEX
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        _check(inputs)
-        x, regions, _ = inputs
-        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """The weights of rows and of columns in each bin, and the products with both.
@@ -173,13 +171,9 @@ class RegionMean(Op):
         shape = (regions.shape[0], self.size[axis], extent)
         return compute(shape, body, name=names.fresh("weights"), names=("r", "p", "y"))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        x, *others = operands
-        return self if not x.cut and all(o.cut for o in others) else None
-
 
 @dataclass(frozen=True)
-class RegionCrop(Op):
+class RegionCrop(_OfRegions):
     """Regions sampled at ``size`` places, the outermost of which are at their corners.
 
     Inputs are as of :class:`RegionAlign`, but regions are ``[r, 4]`` (top, left, bottom, right)
@@ -187,15 +181,8 @@ class RegionCrop(Op):
     is ``beyond``.  Samples are interpolated, or the element that is next if ``nearest``.
     """
 
-    size: tuple[int, int]
     nearest: bool
     beyond: float
-    pattern: ClassVar[Pattern] = Pattern.COMPLEX
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        _check(inputs)
-        x, regions, _ = inputs
-        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """A sum of the elements around each place; rounded places have one that counts."""
@@ -224,10 +211,6 @@ class RegionCrop(Op):
         part = number.astype(kind) * (1.0 / steps)
         return b.select(number.equal(steps), last, first + part * (last - first))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        x, *others = operands
-        return self if not x.cut and all(o.cut for o in others) else None
-
 
 _NEAR = 6
 """Samples are at least half an element apart, so at most five are within one of an element; one
@@ -247,21 +230,14 @@ def _bin(
 
 
 @dataclass(frozen=True)
-class RegionMax(Op):
+class RegionMax(_OfRegions):
     """The largest element in each of ``size`` bins of regions; 0 where a bin has no elements.
 
     Inputs are as of :class:`RegionAlign`.  The corners, times ``scale``, are rounded, halves away
     from zero, and belong to the region; bins reach as far as the elements that they have parts of.
     """
 
-    size: tuple[int, int]
     scale: float
-    pattern: ClassVar[Pattern] = Pattern.COMPLEX
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        _check(inputs)
-        x, regions, _ = inputs
-        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """Maxima over the rows of each bin, then over its columns.
@@ -316,10 +292,6 @@ class RegionMax(Op):
         ends = (b.floor(at * width) + start, b.ceil((at + 1.0) * width) + start)
         first, end = (b.minimum(b.maximum(e, 0.0), size).astype(DType.INT64) for e in ends)
         return first, end
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        x, *others = operands
-        return self if not x.cut and all(o.cut for o in others) else None
 
 
 def _rounded(x: Expr) -> Expr:
