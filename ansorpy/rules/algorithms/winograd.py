@@ -365,7 +365,8 @@ def _row(row: Row, elements: Sequence[Expr]) -> Expr:
     for factor, x in zip(row, elements, strict=True):
         if not factor:
             continue
-        term = x if abs(factor) == 1 else x * float(abs(factor))
+        size = abs(float(factor))
+        term = x if size == 1 else x * size
         if total is None:
             total = term if factor > 0 else -term
         else:
