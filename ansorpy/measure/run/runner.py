@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,7 @@ from typing import Self
 from cachetools import LRUCache
 
 from ansorpy.config import available_cores
-from ansorpy.deadline import OutOfTime
+from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.builder import BUILD_MEMORY_BYTES, Builder
@@ -160,8 +161,9 @@ class LocalRunner(BuildingRunner):
     ) -> None:
         super().__init__(options)
         self._module = module
+        self._builders = self.options.builders or available_cores()
         self._builder: BuildService = builder or Builder(
-            self.options.builders or available_cores(),
+            self._builders,
             timeout_s=self.options.build_timeout_s,
             memory_bytes=self.options.build_memory_bytes,
             lock_folder=self.options.lock_folder,
@@ -259,14 +261,23 @@ class LocalRunner(BuildingRunner):
     ) -> list[MeasureResult]:
         """Build, check and time *candidates*; a candidate's failure becomes its result.
 
+        Under a deadline, with no program known, one candidate for each builder comes first: there
+        is a result even if time is too short for the others.
+
         Raises:
             UsageError: The task's target is a machine whose code cannot run here.
             VerificationFailed: The reference itself is wrong, so nothing can be
                 checked: a defect of ansorpy or of the definition, not of a candidate.
         """
         _refuse_foreign(task)
-        with self._turn(task, candidates) as builds:
-            return self._run(task, candidates, builds, incumbent_s, observer)
+        first = self._builders if incumbent_s is None and left_s() < inf else 0
+        found: list[MeasureResult] = []
+        for part in (candidates[:first], candidates[first:]):
+            if part:
+                with self._turn(task, part) as builds:
+                    found += self._run(task, part, builds, incumbent_s, observer)
+                incumbent_s = min((r.median_s for r in found if r.ok), default=incumbent_s)
+        return found
 
     def _run(
         self,

@@ -27,7 +27,7 @@ from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.recording import measure_recorded
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
@@ -347,6 +347,30 @@ def test_a_deadline_cuts_a_hanging_candidate_which_is_not_recorded(tmp_path):
         assert [db.lookup(TASK, state) is None for state in states] == [False, True, True]
         [good] = measure_recorded(runner, db, TASK, states[2:])
         assert good.ok and db.trials(TASK.key) == 2
+
+
+def test_under_a_deadline_some_run_before_the_others_are_built(tmp_path):
+    ended: list[TrialKind] = []
+
+    class LateBuilder(PlantedBuilder):
+        """There is no time to build more than the first batch of candidates and the reference."""
+
+        def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+            return [out_of_time()] * len(states) if ended else super().build(task, states)
+
+    class Ends:
+        def started(self, state: State) -> None:
+            return None
+
+        def ended(self, end: TrialEnd) -> None:
+            ended.append(end.result.kind)
+
+    states = [planted_state(DAG, kind) for kind in ("wrong", "good", "good too", "slow")]
+    options = MeasureOptions(builders=2, lock_folder=tmp_path)
+    with LocalRunner(options, LateBuilder()) as runner, until(time.monotonic() + 300):
+        runner.measure(TASK, states, incumbent_s=None, observer=Ends())
+    cut = TrialKind.CUT
+    assert ended == [TrialKind.WRONG_RESULT, TrialKind.OK, cut, cut]
 
 
 def test_there_may_be_no_time_for_a_reference_or_for_the_finalists(tmp_path):
