@@ -60,11 +60,20 @@ def _why_less(task: TaskProgress, earlier: int, part: float) -> str:
     if task.headroom <= _NEAR:
         return f"within {task.headroom:.0%} of its roofline"
     if part < 0.8 * task.share:
-        return f"takes {part:.0%} of the time, not {task.share:.0%}"
+        return _drift(task, part)
     return "other tasks promised larger gains"
 
 
 def _why_more(task: TaskProgress, part: float) -> str:
     if part > 1.25 * task.share:
-        return f"takes {part:.0%} of the time, not {task.share:.0%}"
+        return _drift(task, part)
     return f"{task.headroom:.0%} of its time is above its roofline"
+
+
+def _drift(task: TaskProgress, part: float) -> str:
+    """How the task's *part* of the time differs from the plan."""
+    return f"takes {_percent(part)} of the time, planned for {_percent(task.share)}"
+
+
+def _percent(part: float) -> str:
+    return f"{part:.1%}" if part < 0.1 else f"{part:.0%}"

@@ -34,13 +34,16 @@ def test_tasks_that_got_less() -> None:
     assert reasons(rest, task(20, 0.5), ended=("", "stopped improving"))[1] == "stopped improving"
     assert reasons(rest, task(90, 0.5), earlier=(0, 70))[1] == "had 70 trials before"
     assert reasons(rest, task(20, 0.5, least_s=0.9))[1] == "within 10% of its roofline"
-    assert reasons(rest, task(20, 0.5, 0.25, least_s=0.1))[1] == "takes 20% of the time, not 50%"
+    assert (
+        reasons(rest, task(20, 0.5, 0.25, least_s=0.1))[1]
+        == "takes 20% of the time, planned for 50%"
+    )
     assert reasons(rest, task(20, 0.5, gradient=0.0))[1] == "the objective no longer depends on it"
-    assert reasons(task(9, 0.5, INF), task(91, 0.5))[0] == "takes 0% of the time, not 50%"
+    assert reasons(task(9, 0.5, INF), task(91, 0.5))[0] == "takes 0.0% of the time, planned for 50%"
 
 
 def test_tasks_that_got_more() -> None:
     light, heavy = task(50, 0.9), task(50, 0.1)
-    assert reasons(light, heavy)[1] == "takes 50% of the time, not 10%"
+    assert reasons(light, heavy)[1] == "takes 50% of the time, planned for 10%"
     light, far = task(50, 0.9, 9.0), task(50, 0.1, least_s=0.25)
     assert reasons(light, far)[1] == "75% of its time is above its roofline"
