@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Op, TensorType
-from ansorpy.graph.ops.base import Arrangement, Operand, Pattern, Rows, Shape, Stored
+from ansorpy.graph.ops.base import Arrangement, Operand, Pattern, Shape, Stored
 from ansorpy.graph.ops.base import identity_order as model_order
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
@@ -193,9 +193,6 @@ class Result(Op):
 
     def define(self, inputs: Sequence[Any], names: Names) -> ComputeOp:
         raise AssertionError("regions are run by the calls of their bodies")
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return None
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         kept = tuple(Operand(model_order(len(o.shape))) for o in operands)

@@ -122,8 +122,8 @@ class GridSample(Op):
         value = x[(*outer, *index)].astype(kind)
         return b.select(b.all_of(*inside), value, 0.0) if inside else value
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if all(o.cut for o in operands) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return all(o.cut for o in operands)
 
 
 def _as_float(extent: AnyExtent, kind: DType) -> Expr:
