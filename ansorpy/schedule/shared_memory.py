@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.loops import BARRIER_BYTES, SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
-from ansorpy.schedule.kinds import BLOCK_THREADS
+from ansorpy.ir.loops import BARRIER_BYTES, BLOCK_THREADS, SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
 from ansorpy.schedule.lowering.gpu.overlays import overlays
 from ansorpy.schedule.lowering.gpu.thread_sums import groups_of
 from ansorpy.schedule.stage import Iter, Stage

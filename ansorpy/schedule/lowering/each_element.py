@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind, Expr, Load, Reduce, Var, as_expr
-from ansorpy.ir.loops import Seq, Stmt, Store
+from ansorpy.ir.loops import WARP_LANES, Seq, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import substitute
-from ansorpy.schedule.kinds import LANES
 from ansorpy.schedule.lowering.context import Index
 from ansorpy.schedule.lowering.gpu.lane_loops import LaneLoops
 from ansorpy.schedule.lowering.gpu.rescaling import rescaling
@@ -77,7 +76,7 @@ class EachElement(StageIndices, ABC):
 
     def _each_own(self, level: int, body: Callable[[], Stmt]) -> Stmt:
         """As :meth:`_each`; if an instruction computes fragments, by the lanes that hold them."""
-        by_lanes = any(it.annotation in LANES for it in self.stage.iters)
+        by_lanes = any(it.annotation in WARP_LANES for it in self.stage.iters)
         if self.stage.fragment is None or (self.stage.tensorized is None and by_lanes):
             return self._each(level, body)
         first = self._instruction_level()
