@@ -11,7 +11,7 @@ from ansorpy.frontend.onnx.control.scopes import Blamed, Inner, Translator, body
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value, leaves, with_leaves
 from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.ops import Fn, TensorType
-from ansorpy.graph.regions import Branches, Result
+from ansorpy.graph.regions import BranchRegion, Result
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -58,7 +58,7 @@ def _compiled(translator: Translator, ctx: NodeContext) -> list[Value]:
     operands = [ctx.input(0), *dict.fromkeys([*then.captured, *other.captured])]
     numbers = {value: number for number, value in enumerate(operands)}
     reads = [tuple(numbers[value] for value in inner.captured) for inner, _ in bodies]
-    region = Branches(graphs[0], graphs[1], reads[0], reads[1])
+    region = BranchRegion(graphs[0], graphs[1], reads[0], reads[1])
     found = iter([
         ctx.emit(Result(region, chosen.index(number)), operands)
         if number in chosen else ctx.builder.add_empty(ctx.node.output[0], kind)

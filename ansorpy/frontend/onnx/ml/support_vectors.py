@@ -18,7 +18,7 @@ from ansorpy.frontend.onnx.ml.shared import (
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Expand, Fn, Iota, MatMul, Reduce, ReduceOp, TensorType, Transpose
-from ansorpy.graph.regions import Loop, Result
+from ansorpy.graph.regions import LoopRegion, Result
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -114,7 +114,7 @@ def _probabilities(ctx: NodeContext, scores: str, classes: int) -> str:
     moves = ctx.emit(Expand((samples, 1)), [ctx.literal(np.ones((1, 1)), DType.BOOL)])
     kinds = [ctx.builder.types[value] for value in (start, moves, squares)]
     body = _newton_step(*kinds)
-    loop = Loop(body, max(_SWEEPS, classes) * classes, carried=2, has_condition=True)
+    loop = LoopRegion(body, max(_SWEEPS, classes) * classes, carried=2, has_condition=True)
     return ctx.emit(Result(loop, 0), [start, moves, squares])
 
 
