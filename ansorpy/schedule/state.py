@@ -43,7 +43,7 @@ from ansorpy.schedule.steps import (
 from ansorpy.schedule.steps.base import Count, Number, Step
 from ansorpy.schedule.text import stages_text, state_card, state_summary
 
-__all__ = ["Steps", "IterRef", "StageRef", "State"]
+__all__ = ["IterRef", "StageRef", "State", "Steps"]
 
 StageRef: TypeAlias = int | str | Stage
 
