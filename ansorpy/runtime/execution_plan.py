@@ -22,6 +22,7 @@ from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
 from ansorpy.ir.loops import Role
 from ansorpy.ir.sizes import Sizes, at, at_most
+from ansorpy.ir.strides import padded
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled_task import CompiledTask
@@ -33,16 +34,9 @@ from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
 __all__ = [
-    "ExecutionPlan", "PlanStep", "constant_ports", "kernel_ports", "padded", "plan_kernel",
+    "ExecutionPlan", "PlanStep", "constant_ports", "kernel_ports", "plan_kernel",
     "plan_network",
 ]  # fmt: skip
-
-_ALIGNMENT = 64
-
-
-def padded(size: int) -> int:
-    """*size* rounded up to whole cache lines."""
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from ansorpy.codegen.c.emit import translation_unit
 from ansorpy.codegen.c.packed import CFunctions, unpacked
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.control import c_strides, controlled
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
@@ -23,7 +24,6 @@ from ansorpy.runtime.templates import rendered
 
 __all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]
 
-_ALIGNMENT = 64
 MOST_BYTES = 1 << 16
 """Maximum size of constants written into the C file itself, which every compiler can read."""
 
@@ -77,7 +77,7 @@ def c_source(
             "header": f"{source.stem}.h",
             "binary": binary_of(source).name,
             "metadata": _quoted(metadata),
-            "alignment": _ALIGNMENT,
+            "alignment": ALIGNMENT_BYTES,
             "declarations": [declared.format(program.symbol) for program in programs.values()],
             "unit": translation_unit(list(programs.values())).rstrip(),
             "threaded": any(p.style.threads == "openmp" for p in programs.values()),

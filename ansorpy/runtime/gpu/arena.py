@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.graph.memory import Slot, padded
+from ansorpy.graph.memory import Slot
 from ansorpy.ir.extents import most
+from ansorpy.ir.strides import padded
 
 __all__ = ["starts_of"]
 
