@@ -155,17 +155,10 @@ class _Parts:
     def _control(
         self, part: Inside[PlannedControl], around: tuple[PlannedControl, ...]
     ) -> None:  # fmt: skip
-        control, inside = part.control, part.parts
-        bodies = [inside]
-        if isinstance(control, BranchSteps):
-            cut = sum(_first(p) < control.middle for p in inside)
-            bodies = [inside[:cut], inside[cut:]]
+        control = part.control
+        bodies = part.split(control.middle) if isinstance(control, BranchSteps) else (part.parts,)
         emits = [partial(self.emit, body, (*around, control)) for body in bodies]
         self.flow.emit(control, self.calls.address, emits)
-
-
-def _first(part: int | Inside[PlannedControl]) -> int:
-    return part if isinstance(part, int) else part.control.start
 
 
 class _Calls:
