@@ -20,7 +20,8 @@ from ansorpy.runtime.entry.dispatch import emit_dispatch
 from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.library.archive import write_archive
-from ansorpy.runtime.library.data_object import SECTION, has_large_sections, write_data_object
+from ansorpy.runtime.library.data_object import has_large_sections, write_data_object
+from ansorpy.runtime.library.elf import CONSTANTS
 from ansorpy.runtime.library.forms import Form, Pack, form_of
 from ansorpy.runtime.library.linker import (
     FUNCTIONS,
@@ -211,7 +212,7 @@ class _Program:
             modules.append((ending_with_library(machine), machine))
         text, flags = ir_of(modules), "al" if has_large_sections(machine) else "a"
         taken_in = (
-            f'.pushsection {SECTION},"{flags}"', ".balign 64", f".globl {self.symbol}",
+            f'.pushsection {CONSTANTS},"{flags}"', ".balign 64", f".globl {self.symbol}",
             f".hidden {self.symbol}", f"{self.symbol}:",
             f'.incbin "{binary_of(path).name}"', ".popsection",
         )  # fmt: skip

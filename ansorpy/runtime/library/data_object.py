@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ansorpy.ir.strides import ALIGNMENT_BYTES
+from ansorpy.runtime.library.elf import CONSTANTS
 from ansorpy.target import Target
 
-__all__ = ["SECTION", "has_large_sections", "write_data_object"]
-
-SECTION = ".lrodata"
-"""Name of the section, which linkers keep apart from all others; on x86-64, it may be large."""
+__all__ = ["has_large_sections", "write_data_object"]
 
 _PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
 _ALLOC, _LARGE = 2, 0x10000000
@@ -87,7 +85,7 @@ def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, kind: i
 
     *kind*: Flags of the section with the data.
     """
-    section_names = [b"", SECTION.encode(), b".symtab", b".strtab"]
+    section_names = [b"", CONSTANTS.encode(), b".symtab", b".strtab"]
     section_names += [b".shstrtab", b".note.GNU-stack"]
     blank = form.symbol(0, 0, 0, 0, 0, 0)
     symbols = blank + form.symbol(1, 0, size, _GLOBAL_OBJECT, _HIDDEN, _DATA)

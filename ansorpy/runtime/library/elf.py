@@ -13,7 +13,11 @@ from pathlib import Path
 
 from ansorpy.errors import ForeignFile
 
-__all__ = ["Needs", "find_metadata", "machine_of", "needs_of", "section_called"]
+__all__ = ["CONSTANTS", "Needs", "constants_in", "find_metadata", "machine_of", "needs_of"]
+
+CONSTANTS = ".lrodata"
+"""Name of the section of a library's constants, which linkers keep apart from all others; on
+x86-64, it may be large."""
 
 _SUFFIX = b"_metadata"
 _ELF = b"\x7fELF\x02\x01"
@@ -63,13 +67,13 @@ def find_metadata(path: Path) -> bytes:
     return found
 
 
-def section_called(name: str, data: mmap.mmap) -> tuple[int, int]:
-    """Offset and bytes of a section of the ELF file *data*; zeros if it is missing or 32-bit."""
+def constants_in(data: mmap.mmap) -> tuple[int, int]:
+    """Offset and bytes of the constants in the ELF file *data*; zeros without, or for 32 bits."""
     if data[:6] != _ELF:
         return 0, 0
     sections = _sections(data)
     names = sections[_HEADER.unpack_from(data, 0)[13]].offset
-    wanted = name.encode() + b"\0"
+    wanted = CONSTANTS.encode() + b"\0"
     for section in sections:
         start = names + section.name
         if data[start : start + len(wanted)] == wanted:
