@@ -17,7 +17,8 @@ from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.planner import plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library import linker

@@ -17,7 +17,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_kernel, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.planner import plan_kernel, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library.forms import Pack

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import MissingDependency, UsageError
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.planner import plan_network
 from ansorpy.runtime.export import export, export_versions
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.storage import Contents, stored
