@@ -10,25 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from ansorpy.arrays import Array
 from ansorpy.codegen.object_code import ObjectCode
-from ansorpy.errors import CodegenError, UsageError
-from ansorpy.graph.in_place import in_place
-from ansorpy.graph.memory import ArenaPlan, Slot
-from ansorpy.graph.network import Call, Network, TensorInfo
+from ansorpy.errors import CodegenError
+from ansorpy.graph.memory import Slot
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
-from ansorpy.ir.loops import Role
-from ansorpy.ir.sizes import Sizes, at, at_most
-from ansorpy.ir.strides import padded
+from ansorpy.ir.sizes import Sizes, at_most
 from ansorpy.ir.symbols import Dim
-from ansorpy.measure.build.built import Built, ParamSpec
-from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.control import Argument, MemoryRegion, PlannedControl, Tells, controls_of
+from ansorpy.measure.build.built import ParamSpec
+from ansorpy.runtime.control import Argument, PlannedControl, Tells
 from ansorpy.runtime.footprint import Footprint
-from ansorpy.runtime.ports import MAX_RANK, Port, check_array
+from ansorpy.runtime.ports import Port
 from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
