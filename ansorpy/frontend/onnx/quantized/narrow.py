@@ -129,7 +129,7 @@ def narrowed(
     ctx: Emits, value: str, kind: Narrow, *, saturate: bool = True, rounding: str = "up"
 ) -> str:
     """The numbers *value* converted to a narrow type; what a float cannot hold may *saturate*."""
-    dtype = ctx.type_of(value).dtype
+    dtype = ctx.builder.types[value].dtype
     if not kind.is_float:
         made = ctx.emit(Wrap(kind), [value])
     else:
