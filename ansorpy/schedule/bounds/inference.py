@@ -30,8 +30,7 @@ from ansorpy.ir.extents import Extent, extreme
 from ansorpy.ir.loops import ALONE, WARP_LANES, ForKinds, Scope
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.bounds.axes import runs_in_full
-from ansorpy.schedule.bounds.known import is_ragged, mark, untouched
+from ansorpy.schedule.bounds.axes import leaves_rest, mark, runs_in_full, untouched
 from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
     ZERO,
@@ -353,7 +352,7 @@ class Bounds:
                 found |= set(relation.parents) if relation.child in found else set()
                 continue
             tile, extent = self.number(sum(relation.factors, ())), extents[relation.parent]
-            ragged = relation.tail == "guard" and is_ragged(extent, tile)
+            ragged = relation.tail == "guard" and leaves_rest(extent, tile)
             found |= {relation.parent} if ragged or found & set(relation.children) else set()
         return found
 

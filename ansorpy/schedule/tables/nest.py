@@ -22,7 +22,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import ZERO, Origin
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
-from ansorpy.schedule.shared_memory import instances, stage_bytes
+from ansorpy.schedule.shared_memory import stage_bytes, tile_instances
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import Size
 
@@ -159,7 +159,7 @@ class _Builder:
             name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
             self.bounds.number(stage.max_unroll), len(self._outer(stage)), changes_guard, held,
             changes_choice=self._changing(name, choices(op.body), loops),
-            instances=instances(self.bounds, stage),
+            instances=tile_instances(self.bounds, stage),
             shared_bytes=stage_bytes(self.bounds, stage),
             bulk=self.bounds.number(stage.bulk),
         )  # fmt: skip
