@@ -18,6 +18,7 @@ from ansorpy.graph.memory import Slot
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
 from ansorpy.ir.sizes import Sizes, at_most
+from ansorpy.ir.strides import padded
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import ParamSpec
 from ansorpy.runtime.control import Argument, PlannedControl, Tells
@@ -155,6 +156,15 @@ class ExecutionPlan:
         most_of = {**self.counted, **{dim: dim.high for dim in self.capacities}}
         found = [(at_most(s.shared_bytes, most_of), s.code.thread_bytes) for s in self.steps]
         return tuple(dict.fromkeys(found))
+
+    @property
+    def slot_starts(self) -> tuple[int, ...]:
+        """Where each slot starts, in bytes, in an arena for the largest sizes."""
+        starts: list[int] = []
+        for slot in self.slots:
+            ends = (starts[n] + padded(most(self.slots[n].size_bytes)) for n in slot.behind)
+            starts.append(max(ends, default=0))
+        return tuple(starts)
 
     @property
     def footprint(self) -> Footprint:

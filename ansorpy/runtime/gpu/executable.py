@@ -23,7 +23,6 @@ from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
-from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.gpu.branches import accesses_of, branched
 from ansorpy.runtime.gpu.operands import DeviceOperand, operand
 from ansorpy.runtime.ports import Port
@@ -78,7 +77,7 @@ class GpuExecutable:
         self._device = device
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
         self._sized = SizedPorts.of(plan.inputs, plan.outputs)
-        self._starts = starts_of(plan.slots)
+        self._starts = plan.slot_starts
         self._orders = self._ordered()
         self._seen: _Seen = {}
         self._held: list[int] = []
