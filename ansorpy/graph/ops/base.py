@@ -35,6 +35,9 @@ class TensorType:
     shape: Shape
     dtype: DType
 
+    def __str__(self) -> str:
+        return f"{self.dtype.value}{list(self.shape)}"
+
     @property
     def size(self) -> AnyExtent:
         return prod_of(self.shape)

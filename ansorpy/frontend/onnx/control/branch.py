@@ -103,7 +103,7 @@ def _chosen(ctx: NodeContext, then: Value, other: Value) -> Value:
     none, some = (then, other) if a.size == 0 else (other, then)
     alike = a.dtype is b.dtype and len(a.shape) == len(b.shape) and not more
     if not alike or types[none].shape[axis] != 0:
-        raise _different(ctx, _text(a), _text(b))
+        raise _different(ctx, str(a), str(b))
     extent = types[some].shape[axis]
     counts = [ctx.size(t.shape[axis], DType.INT64) for t in (a, b)]
     count = ctx.builder.counted(ctx.apply(Fn.WHERE, holds, *counts), extent)
@@ -115,10 +115,6 @@ def _different(ctx: NodeContext, then: str, other: str) -> Unsupported:
     what = f"condition, as the branches give {then} and {other}"
     ctx.constant(0, what)
     return Unsupported(what, "let both give the same")
-
-
-def _text(kind: TensorType) -> str:
-    return f"{kind.dtype.value}{list(kind.shape)}"
 
 
 OPERATORS = {"If": branch}

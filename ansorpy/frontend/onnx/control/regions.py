@@ -190,7 +190,7 @@ class Body:
         for row in rows:
             kind = self.inner.builder.types[row]
             if not dims.isdisjoint(dims_of(kind.shape)):
-                raise Unsupported(f"rows {_text(kind)}", "their sizes may not depend on data")
+                raise Unsupported(f"rows {kind}", "their sizes may not depend on data")
 
     def _is_true(self, condition: str) -> bool:
         array = self.inner.builder.constants.get(condition)
@@ -210,9 +210,5 @@ class Body:
             return EmitsBeside(self.inner.builder, after).reshape(after, old.shape)
         raise Varying(
             "a carried value",
-            f"it is {_text(old)} before an iteration and {_text(new)} after it; they must be equal",
+            f"it is {old} before an iteration and {new} after it; they must be equal",
         )
-
-
-def _text(kind: TensorType) -> str:
-    return f"{kind.dtype.value}{list(kind.shape)}"
