@@ -19,10 +19,11 @@ from ansorpy.runtime.c.control import c_strides, controlled
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
+from ansorpy.runtime.library.forms import constants_file
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
-__all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]
+__all__ = ["MOST_BYTES", "c_source", "is_apart"]
 
 MOST_BYTES = 1 << 16
 """Maximum size of constants written into the C file itself, which every compiler can read."""
@@ -39,18 +40,13 @@ def is_apart(pool: NDArray[np.uint8]) -> bool:
     return pool.nbytes > MOST_BYTES
 
 
-def binary_of(source: Path) -> Path:
-    """The file with the large constants of the C file *source*: ``net.c.bin``, beside it."""
-    return source.with_name(f"{source.name}.bin")
-
-
 def c_source(
     plan: ExecutionPlan, name: str, pool: NDArray[np.uint8], source: Path, metadata: str = ""
 ) -> str:
     """The text of the C file *source*, which defines the program *name*.
 
     It includes ``<stem>.h`` and, if the constants are large, embeds the file that
-    :func:`binary_of` names.
+    :func:`.constants_file` names.
     """
     programs = _programs(plan)
     names = size_names([*(told.dim for told in plan.told), *plan.capacities, *plan.counted])
@@ -75,7 +71,7 @@ def c_source(
             "name": name,
             "upper": name.upper(),
             "header": f"{source.stem}.h",
-            "binary": binary_of(source).name,
+            "binary": constants_file(source).name,
             "metadata": _quoted(metadata),
             "alignment": ALIGNMENT_BYTES,
             "declarations": [declared.format(program.symbol) for program in programs.values()],
