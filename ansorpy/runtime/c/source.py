@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.c.emit import translation_unit
-from ansorpy.codegen.c.packed import CFunctions, unpacked
+from ansorpy.codegen.c.packed import PACKING, CFunctions
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.strides import ALIGNMENT_BYTES
@@ -158,7 +158,7 @@ def _capacity(dim: Dim, aliases: Sequence[Alias], names: Mapping[Dim, str]) -> d
 def _programs(plan: ExecutionPlan) -> dict[str, CFunctions]:
     """The functions of each program that *plan* calls, by symbol."""
     steps: dict[str, PlanStep] = {step.code.symbol: step for step in plan.steps}
-    return {symbol: unpacked(step.code.code)[0] for symbol, step in steps.items()}
+    return {symbol: PACKING.unpack(step.code.code)[0] for symbol, step in steps.items()}
 
 
 def _lines(pool: NDArray[np.uint8]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device.protocol import Device, Order, launch_all, repeat
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
 from ansorpy.ir.extents import most
@@ -89,7 +89,7 @@ class GpuExecutable:
         plan, device = self._plan, self._device
         for step in plan.steps:
             if step.code.digest not in self._modules:
-                launches, cubin = unpacked(step.code.code)
+                launches, cubin = PACKING.unpack(step.code.code)
                 self._modules[step.code.digest] = (launches, device.load(cubin))
         loaded = [module for _, module in self._modules.values()]
         held = (device, self._seen, loaded, self._held)

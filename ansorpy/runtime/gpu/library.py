@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.cuda.launch.plan import STRIDE_UNIT, Encoding, LaunchPlan
 from ansorpy.codegen.cuda.launch.plan import Argument as LaunchArgument
 from ansorpy.codegen.llvm.objects.build import compile_ir
@@ -109,7 +109,7 @@ def _modules(plan: ExecutionPlan, name: str) -> dict[str, _Module]:
     first = 0
     for step in plan.steps:
         if step.code.digest not in found:
-            launches, cubin = unpacked(step.code.code)
+            launches, cubin = PACKING.unpack(step.code.code)
             symbol = f"{name}_cubin_{len(found)}"
             found[step.code.digest] = _Module(symbol, launches, cubin, first)
             first += len(launches.launches)
