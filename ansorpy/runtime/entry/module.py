@@ -16,7 +16,8 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.runtime.constants import scratch_bytes, workspace_bytes
 from ansorpy.runtime.control import Argument, MemoryRegion
-from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
+from ansorpy.runtime.cpu_features import is_x86
+from ansorpy.runtime.entry.cpu_check import CHECK, emit_cpu_check
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
 from ansorpy.runtime.entry.text import at, metadata_global, require
