@@ -11,8 +11,9 @@ from ansorpy.ir.loops import Program
 from ansorpy.measure.build.listed import listed
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.planner import plan_network
 from ansorpy.runtime.schedules import schedule_text
 
 __all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of", "tasks_of"]

@@ -23,7 +23,7 @@ from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.sized.program import chosen_for_all
 from ansorpy.api.sized.task_group import TaskGroup
-from ansorpy.api.sized.timings import SHARE, Timings
+from ansorpy.api.sized.timer import SHARE, Timer
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
@@ -223,17 +223,17 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
             share=1 - SHARE if any(project.is_sized for project in networks.projects) else 1.0,
         )
         chosen = networks.cut(lambda project: decide(tuner, project))
-        timings = Timings.of(tuner, len(weights))
-        return [_finished(timings, project) for project in chosen.projects]
+        timer = Timer.of(tuner, len(weights))
+        return [_finished(timer, project) for project in chosen.projects]
 
 
-def _finished(timings: Timings, project: Project) -> Finished:
+def _finished(timer: Timer, project: Project) -> Finished:
     """The programs of *project*; a workload with dimensions gets one for all of their sizes.
 
     Each is timed at all sizes for a share of the time left that grows with the time of its calls,
     but more slowly: the choice for short ones matters, too, and takes as many timings.
     """
-    known = {chosen.task.key: chosen for chosen in choose_within(timings.tuner, project)}
+    known = {chosen.task.key: chosen for chosen in choose_within(timer.tuner, project)}
     found = {group: [known[task.key] for task in group.tasks] for group in project.groups}
 
     def seconds(group: TaskGroup) -> float:
@@ -246,8 +246,8 @@ def _finished(timings: Timings, project: Project) -> Finished:
     sized = sorted((g for g in project.groups if g.dag.dims), key=seconds, reverse=True)
     for number, group in enumerate(sized):
         rest = sum(map(portion, sized[number:]))
-        timings.allot(portion(group) / rest if rest else 1.0)
-        programs[group] = chosen_for_all(timings, group, found[group])
+        timer.allot(portion(group) / rest if rest else 1.0)
+        programs[group] = chosen_for_all(timer, group, found[group])
     return Finished(project, [programs[group] for group in project.groups])
 
 

@@ -14,7 +14,7 @@ from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.sized.program import chosen_for_all, lowered_parts
 from ansorpy.api.sized.task_group import TaskGroup
-from ansorpy.api.sized.timings import SHARE, Timings
+from ansorpy.api.sized.timer import SHARE, Timer
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -105,7 +105,7 @@ def _tuned(definition: ComputeDAG, request: Request) -> Kernel:
         found = tuner.choose([*group.tasks])
         if not definition.dims:
             return kernel_of(found[0])
-        return kernel_of(chosen_for_all(Timings.of(tuner, len(found)), group, found))
+        return kernel_of(chosen_for_all(Timer.of(tuner, len(found)), group, found))
 
 
 def build(

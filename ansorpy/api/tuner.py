@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.api.request import Request
+from ansorpy.api.stoppable_runner import StoppableRunner
 from ansorpy.config import DB, default_database
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
@@ -30,7 +31,7 @@ from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.sessions import warn_of_writers
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Building, Machines, Observer, Sharing
+from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.versions import versions
 from ansorpy.profiler import Activity, profiled
@@ -42,9 +43,9 @@ from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
 from ansorpy.search.population import score
 from ansorpy.target import Target
-from ansorpy.tasks.made import Made, Making
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
+from ansorpy.tasks.predict_build import Made, Making
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.trial_plan import TrialPlan, before, plan
 from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
@@ -166,7 +167,7 @@ class Tuner:
             for task, weight in weights.items()
         ]
         warn_of_writers(self.request.db, self.database.sessions.others())
-        runner = _StoppableRunner(self.runner, self.request)
+        runner = StoppableRunner(self.runner, self.request.stop)
         options = self.request.parts.tuning(self.request.seed, self.request.target)
         tuning = tune_tasks(
             entries,
@@ -415,36 +416,3 @@ def open_tuner(request: Request) -> Iterator[Tuner]:
 @cache
 def _tell_once(line: str) -> None:
     print(line, file=sys.stderr)
-
-
-@dataclass(frozen=True)
-class _StoppableRunner:
-    """A runner that checks before each batch whether the user wants to stop."""
-
-    runner: Machines
-    request: Request
-
-    def computing(self) -> AbstractContextManager[None]:
-        """Hold the cores shared while computing, if the runner times on this machine."""
-        return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
-
-    def take_build_times(self) -> list[tuple[float, float]]:
-        """When each build since the last call began and ended, if the runner knows."""
-        return self.runner.take_build_times() if isinstance(self.runner, Building) else []
-
-    def measure(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        *,
-        incumbent_s: float | None,
-        observer: Observer | None = None,
-    ) -> list[MeasureResult]:
-        self.request.stop()
-        return self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
-
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
-        self.request.stop()
-        return self.runner.retime(task, candidates, rounds=rounds)

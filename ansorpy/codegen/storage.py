@@ -28,18 +28,16 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.sizes import fixed
-from ansorpy.ir.strides import dense_strides
+from ansorpy.ir.strides import dense_strides, padded
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.target import Target
 
 __all__ = [
-    "ALIGNMENT", "STACK_BYTES", "TILE_BYTES", "StoragePlan", "allocated", "buffers_read",
+    "STACK_BYTES", "TILE_BYTES", "StoragePlan", "allocated", "buffers_read",
     "buffers_used",
     "plan_storage",
 ]  # fmt: skip
 
-ALIGNMENT = 64
-"""Alignment in bytes: the size of a cache line and of the widest vector."""
 STACK_BYTES = 4096
 """Stack bytes per kernel; small, because callers of a library may run it on a small stack."""
 TILE_BYTES = 16384
@@ -164,7 +162,7 @@ def _on_stack(body: Stmt, rows: Mapping[Buffer, int], target: Target) -> frozens
     A tile is at most twice the register file: a larger one would be spilled element by element.
     """
     local = [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
-    bytes_of = {b: _rounded(_padded_size(b, rows) * b.dtype.bytes) for b in local}
+    bytes_of = {b: padded(_padded_size(b, rows) * b.dtype.bytes) for b in local}
     fixed, most = register_buffers(body), 2 * target.vector_registers * target.vector_bits // 8
     tiles = {b: size for b, size in bytes_of.items() if b in fixed and size <= most}
     others = {b: size for b, size in bytes_of.items() if b not in tiles}
@@ -219,10 +217,6 @@ def _smallest(sizes: Mapping[Buffer, int], space: int) -> Iterator[Buffer]:
         yield buffer
 
 
-def _rounded(size: AnyExtent) -> AnyExtent:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
 def _stacked(
     body: Stmt, scope: Scope, excluded: frozenset[Buffer], room: Callable[[Buffer], AnyExtent]
 ) -> tuple[dict[Buffer, AnyExtent], AnyExtent]:
@@ -234,7 +228,7 @@ def _stacked(
         nonlocal peak
         if isinstance(stmt, Alloc) and stmt.buffer.scope is scope and stmt.buffer not in excluded:
             offsets[stmt.buffer] = top
-            top += _rounded(room(stmt.buffer))
+            top += padded(room(stmt.buffer))
             peak = extreme(SizeOp.MAX, peak, top)
         for inner in substatements(stmt):
             visit(inner, top)

@@ -127,17 +127,8 @@ class BoostedTrees(SampleLearner):
         """The scores of :meth:`predict` for several sketches, with a single call of the trees."""
         nests = [view_nest(programs.nest, len(programs)) for programs in tables]
         scores = [1.0 / self.prior.seconds(task, views) for views in nests]
-        return self._corrected(nests, scores)
-
-    def corrected(self, tables: Sequence[Programs], scores: Sequence[Floats]) -> list[Floats]:
-        """The scores of :meth:`predict_all` for programs whose *scores* by the prior are known."""
-        return self._corrected([view_nest(p.nest, len(p)) for p in tables], scores)
-
-    def _corrected(
-        self, nests: Sequence[Sequence[LeafView]], scores: Sequence[Floats]
-    ) -> list[Floats]:
         if self._booster is None or not nests:
-            return list(scores)
+            return scores
         totals = self._corrections(nests)
         return [score * self._factor(total) for score, total in zip(scores, totals, strict=True)]
 

@@ -23,6 +23,7 @@ from ansorpy.ir.expr import (
     ReduceKind,
     Select,
     children,
+    has_load,
     walk,
 )
 from ansorpy.ir.operators import BITWISE
@@ -184,14 +185,10 @@ def _summed(e: Reduce) -> Expr:
     return e.source.then if skips and isinstance(e.source, Select) else e.source
 
 
-def _loads(e: Expr) -> bool:
-    return any(isinstance(part, Load) for part in walk(e))
-
-
 def _chooses_by_axis(e: Expr) -> bool:
     """True for a choice by comparing loop indices with a constant, which unrolling decides."""
     match e:
         case Select(Compare(CompareOp.EQ, _, Const()) as cond, _, _):
-            return not _loads(cond)
+            return not has_load(cond)
         case _:
             return False

@@ -11,7 +11,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
 __all__ = [
-    "Batching", "Correcting", "CostModel", "Remembering", "StaticModel", "Uncertain", "Valuing",
+    "Batching", "CostModel", "Remembering", "StaticModel", "Uncertain", "Valuing",
     "predictions",
 ]  # fmt: skip
 
@@ -49,14 +49,6 @@ class Batching(Protocol):
 
     def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
         """The scores of ``predict`` for each of *tables*, bit for bit."""
-
-
-@runtime_checkable
-class Correcting(Protocol):
-    """A model that corrects the scores of the analytic model."""
-
-    def corrected(self, tables: Sequence[Programs], scores: Sequence[Floats]) -> list[Floats]:
-        """The scores of ``predict`` for each of *tables*, given the analytic model's *scores*."""
 
 
 @runtime_checkable

@@ -151,6 +151,11 @@ class Inside(Generic[R]):
     control: R
     parts: tuple[int | Inside[R], ...]
 
+    def split(self, number: int) -> tuple[tuple[int | Inside[R], ...], tuple[int | Inside[R], ...]]:
+        """The parts before call *number*, and the others."""
+        cut = sum((p if isinstance(p, int) else p.control.start) < number for p in self.parts)
+        return self.parts[:cut], self.parts[cut:]
+
 
 def nested(calls: int, controls: Sequence[R]) -> tuple[int | Inside[R], ...]:
     """The numbers of all *calls*, those inside loops and branches as part of these."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from ansorpy.errors import AnsorpyError, UsageError
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.base import Op, Pattern, TensorType
 from ansorpy.graph.ops.movement import Moved
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import loads_of
@@ -45,10 +45,6 @@ class Custom(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """The stages that the function makes, under names that no other stage has."""
         return _Named(inputs, names).stage(self.results(inputs)[self.index])
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        """Nothing is known about which rows the function reads."""
-        return None
 
     @property
     def label(self) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansorpy.ir.extents import AnyExtent, most
+from ansorpy.ir.strides import ALIGNMENT_BYTES, padded
 
-__all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "Placed", "Slot", "padded", "plan_arena"]
+__all__ = ["ArenaPlan", "Lifetime", "Placed", "Slot", "plan_arena"]
 
-ALIGNMENT_BYTES = 64
-"""Size of a cache line, and of the widest vector."""
 Interval = tuple[int, int]
 """A range of bytes in the arena: first byte, and end (exclusive)."""
 
@@ -222,8 +221,3 @@ def _first_gap(taken: Sequence[Interval], size_bytes: int) -> int:
 def _is_free(taken: Sequence[Interval], offset: int, size: int) -> bool:
     """True when *size* bytes at *offset* overlap none of the intervals *taken*."""
     return all(end <= offset or offset + size <= start for start, end in taken)
-
-
-def padded(size_bytes: int) -> int:
-    """The bytes that a value of *size_bytes* occupies in an arena."""
-    return -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

@@ -9,13 +9,14 @@ from itertools import takewhile
 
 from ansorpy.graph.control import Control, Loop, runs_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.memory import ArenaPlan, Lifetime, padded, plan_arena
+from ansorpy.graph.memory import ArenaPlan, Lifetime, plan_arena
 from ansorpy.graph.ops import Shape
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import AnyExtent, most, prod_of
 from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.sizes import Sizes, at_most
+from ansorpy.ir.strides import padded
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.serialize import structural_hash
 

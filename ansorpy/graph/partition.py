@@ -15,8 +15,7 @@ from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo
 from ansorpy.graph.ops import Conv, ConvTranspose, Op, Pool, Shape, TensorType, Transpose
 from ansorpy.graph.order import in_order
 from ansorpy.graph.placement import place_values
-from ansorpy.graph.regions import Branches, Region, Result
-from ansorpy.graph.regions import Loop as LoopRegion
+from ansorpy.graph.regions import BranchRegion, LoopRegion, Region, Result
 
 __all__ = ["partition"]
 
@@ -150,7 +149,7 @@ class _Partition:
         if isinstance(region, LoopRegion):
             self._add_loop(node.output, region, operands, results)
         else:
-            assert isinstance(region, Branches)
+            assert isinstance(region, BranchRegion)
             self._add_branches(node.output, region, operands, results)
 
     def _add_loop(
@@ -186,7 +185,7 @@ class _Partition:
         self.controls.insert(at, loop)
 
     def _add_branches(
-        self, title: str, region: Branches, operands: Sequence[str], results: Sequence[str]
+        self, title: str, region: BranchRegion, operands: Sequence[str], results: Sequence[str]
     ) -> None:
         start, at = len(self.calls), len(self.controls)
         ends = []

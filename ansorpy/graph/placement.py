@@ -21,12 +21,11 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 
 from ansorpy.graph.ir import Graph, Node
-from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.ops import Concat, Extend, Movement, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.dag import in_row_major_order
 from ansorpy.ir.extents import AnyExtent, least, multiple_of
-from ansorpy.ir.strides import Strides, dense_strides, reshaped
+from ansorpy.ir.strides import ALIGNMENT_BYTES, Strides, dense_strides, reshaped
 
 __all__ = ["Place", "Placement", "place_values"]
 

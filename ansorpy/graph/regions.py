@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Op, TensorType
-from ansorpy.graph.ops.base import Arrangement, Operand, Pattern, Rows, Shape, Stored
+from ansorpy.graph.ops.base import Arrangement, Operand, Pattern, Shape, Stored
 from ansorpy.graph.ops.base import identity_order as model_order
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
@@ -27,11 +27,13 @@ from ansorpy.ir.extents import AnyExtent, dims_of
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp
 
-__all__ = ["Branches", "Loop", "Region", "Result", "with_bodies"]
+__all__ = ["BranchRegion", "LoopRegion", "Region", "Result", "with_bodies"]
 
 
 class Region(ABC):
     """Bodies that are run under some control; compared by identity."""
+
+    label: ClassVar[str]
 
     @property
     @abstractmethod
@@ -57,7 +59,7 @@ class Region(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Loop(Region):
+class LoopRegion(Region):
     """Runs ``body`` for ``i = 0, 1, ..``, as long as ``i < trips`` and its condition holds.
 
     Its operands are: a number of iterations (int64), if ``has_limit``; whether to begin (bool), if
@@ -86,12 +88,13 @@ class Loop(Region):
     length: AnyExtent = 0
     counts: bool = False
     is_bounded: bool = False
+    label: ClassVar[str] = "loop"
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
         return (self.body,)
 
-    def with_bodies(self, bodies: Sequence[Graph]) -> Loop:
+    def with_bodies(self, bodies: Sequence[Graph]) -> LoopRegion:
         return replace(self, body=bodies[0])
 
     @cached_property
@@ -139,7 +142,7 @@ class Loop(Region):
 
 
 @dataclass(frozen=True, eq=False)
-class Branches(Region):
+class BranchRegion(Region):
     """Runs ``then`` if its first operand (bool) holds, and ``other`` if not.
 
     ``then_reads`` and ``other_reads`` have the numbers of the operands that the bodies read.  Both
@@ -150,12 +153,13 @@ class Branches(Region):
     other: Graph
     then_reads: tuple[int, ...]
     other_reads: tuple[int, ...]
+    label: ClassVar[str] = "branches"
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
         return self.then, self.other
 
-    def with_bodies(self, bodies: Sequence[Graph]) -> Branches:
+    def with_bodies(self, bodies: Sequence[Graph]) -> BranchRegion:
         return replace(self, then=bodies[0], other=bodies[1])
 
     def types(self) -> tuple[TensorType, ...]:
@@ -194,9 +198,6 @@ class Result(Op):
     def define(self, inputs: Sequence[Any], names: Names) -> ComputeOp:
         raise AssertionError("regions are run by the calls of their bodies")
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return None
-
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         kept = tuple(Operand(model_order(len(o.shape))) for o in operands)
         return Arrangement(self, kept, model_order(len(shape)))
@@ -206,7 +207,7 @@ class Result(Op):
 
     @property
     def label(self) -> str:
-        return type(self.region).__name__.lower()
+        return self.region.label
 
 
 def _dims_in(graph: Graph) -> Iterator[Dim]:

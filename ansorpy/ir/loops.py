@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
+from typing import TypeAlias
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, SizeVar, Var, as_expr, walk
@@ -37,9 +38,9 @@ from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "BARRIER_BYTES", "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS",
-    "THREAD_INDICES", "Alloc", "Async", "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For",
-    "ForKind", "If",
+    "ALONE", "BARRIER_BYTES", "BLOCK_INDICES", "BLOCK_THREADS", "LAUNCH_INDICES",
+    "SHARED_ALIGNMENT", "SWIZZLED_ROWS", "THREAD_INDICES", "WARP_LANES", "Alloc", "Async",
+    "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For", "ForKind", "ForKinds", "If",
     "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
     "Store", "Wait", "expressions", "substatements", "walk_stmts",
 ]  # fmt: skip
@@ -84,6 +85,17 @@ BLOCK_INDICES = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
 THREAD_INDICES = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
 LAUNCH_INDICES = (*BLOCK_INDICES, *THREAD_INDICES)
 """The indices whose extents are set by a kernel launch."""
+
+ForKinds: TypeAlias = frozenset[ForKind]
+
+BLOCK_THREADS: ForKinds = frozenset({*THREAD_INDICES, ForKind.VTHREAD})
+"""Loops whose iterations share the shared memory of one GPU block."""
+
+WARP_LANES: ForKinds = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y})
+"""Loops whose iterations are the lanes of a warp, in kernels with tiles in its registers."""
+
+ALONE: ForKinds = frozenset()
+"""No loops: each iteration has memory of its own."""
 
 
 class Role(Enum):

@@ -21,9 +21,19 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from ansorpy.ir.extents import AnyExtent, Extent
 
-__all__ = ["Strides", "dense_strides", "normalised", "reshaped", "span"]
+__all__ = [
+    "ALIGNMENT_BYTES", "Strides", "dense_strides", "normalised", "padded", "reshaped", "span",
+]  # fmt: skip
 
 Strides: TypeAlias = "tuple[AnyExtent, ...]"
+
+ALIGNMENT_BYTES = 64
+"""Where tensors begin in memory: the size of a cache line, and of the widest vector register."""
+
+
+def padded(size_bytes: AnyExtent) -> AnyExtent:
+    """The bytes that a tensor of *size_bytes* occupies in memory that others share."""
+    return -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
 def dense_strides(shape: Sequence[Extent]) -> Strides:

@@ -20,10 +20,11 @@ from ansorpy.rules.base import PlacementRule, Subject
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.mutation.compute_location import carry_over
 from ansorpy.rules.presets import Preset, preset_for
-from ansorpy.rules.reuse.recover import Skeleton, Steps, placed_like, rows_of, skeleton_of
+from ansorpy.rules.reuse.recover import Skeleton, placed_like, rows_of, skeleton_of
 from ansorpy.rules.reuse.refit import nearest_rows, numbers_of, refitted_sketch
 from ansorpy.schedule.space import Space, Table
-from ansorpy.schedule.state import History, State
+from ansorpy.schedule.state import State, Steps
+from ansorpy.schedule.steps.base import Step
 from ansorpy.target import Target
 
 __all__ = ["Pair", "PartialSketch", "PlacedSketch", "Recovered", "SketchSampler"]
@@ -187,7 +188,7 @@ class PartialSketch:
     def _following(self) -> tuple[PartialSketch, ...]:
         """What the decision about the first subject leads to, equal results once."""
         rule, (subject, *others) = self.rules[0], self.subjects
-        reached: dict[History, tuple[State, str]] = {}
+        reached: dict[Steps, tuple[State, str]] = {}
         for option in rule.options(self.state, subject, self.target):
             state = rule.take(self.state, subject, option)
             reached.setdefault(state.history, (state, f"{subject}: {option}"))
@@ -238,7 +239,7 @@ class SketchSampler:
         ]
         self.pairs = tuple(Pair(name, number) for number, (name, _) in enumerate(found))
         self.sketches = tuple(sketch for _, sketch in found)
-        self._kept: OrderedDict[tuple[int, History], PlacedSketch] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, Steps], PlacedSketch] = OrderedDict()
 
     def draw_one(self, rng: np.random.Generator) -> PlacedSketch:
         """A uniformly drawn sketch, placed at random."""
@@ -270,7 +271,7 @@ class SketchSampler:
             name, state, number, steps, space, self.target, self.preset, self._placed
         )
 
-    def recover(self, definition: str, schedules: Sequence[Steps]) -> list[Recovered]:
+    def recover(self, definition: str, schedules: Sequence[Sequence[Step]]) -> list[Recovered]:
         """Turn recorded *schedules* of a definition into rows of the sketches they come from.
 
         Schedules that come from no current sketch, or violate a current constraint, are left out.
@@ -289,7 +290,11 @@ class SketchSampler:
         return found
 
     def _recovered(
-        self, definition: str, skeleton: Skeleton, schedules: Sequence[Steps], members: list[int]
+        self,
+        definition: str,
+        skeleton: Skeleton,
+        schedules: Sequence[Sequence[Step]],
+        members: list[int],
     ) -> tuple[set[int], list[Recovered]]:
         """The *members* of the same placed sketch as the first, and their recovered rows."""
         for number, pair in enumerate(self.pairs):
@@ -307,7 +312,7 @@ class SketchSampler:
         return {members[0]}, []
 
     def refit(
-        self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
+        self, definition: str, schedule: Sequence[Step], n: int, rng: np.random.Generator
     ) -> Iterator[tuple[PlacedSketch, Table]]:
         """Sketches like that of a *schedule* made for other shapes, with the rows nearest to it.
 

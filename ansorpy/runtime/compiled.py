@@ -16,11 +16,12 @@ from ansorpy.graph.network import Network
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.model import Model, Runs, Signature
+from ansorpy.runtime.planner import plan_network
 from ansorpy.target import Target
 from ansorpy.trace import Trace
 

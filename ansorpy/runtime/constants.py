@@ -15,8 +15,9 @@ from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
 from ansorpy.ir.sizes import fixed
+from ansorpy.ir.strides import padded
 from ansorpy.runtime.control import Argument, MemoryRegion
-from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep, padded
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 
 __all__ = ["growing", "make_pool", "results", "scratch_bytes", "settled", "workspace_bytes"]
 

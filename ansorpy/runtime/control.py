@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ansorpy.graph.control import Branch, Carried, Control, Spans
-from ansorpy.graph.control import Loop as NetworkLoop
+from ansorpy.graph.control import Branch, Carried, Control, Loop, Spans
 from ansorpy.graph.network import Network
 from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.symbols import Dim
@@ -161,7 +160,7 @@ class _Places:
             return replace(whole, offset=whole.offset + view.offset_bytes)
         return self.moving[name] if name in self.moving else self.places[name]
 
-    def loop(self, number: int, loop: NetworkLoop) -> LoopSteps:
+    def loop(self, number: int, loop: Loop) -> LoopSteps:
         """The loop with this *number*; those around it come before it."""
         for row in loop.rows:
             whole, size = self.of(row.whole), self.network.values[row.name].bytes

@@ -8,9 +8,9 @@ from dataclasses import asdict
 import llvmlite.binding
 import numpy as np
 
+from ansorpy.ir.text.extents import extent_data
 from ansorpy.runtime.cpu_features import required_features
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.library.extents import extent_data
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import Port
 from ansorpy.version import __version__
@@ -59,5 +59,5 @@ def metadata_of(
 
 
 def _tensor(port: Port) -> dict[str, object]:
-    shape = [extent_data(extent) for extent in port.shape]
+    shape = [extent_data(extent, lambda dim: dim.name) for extent in port.shape]
     return {"name": port.name, "shape": shape, "dtype": np.dtype(port.dtype).name}

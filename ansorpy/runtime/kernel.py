@@ -15,9 +15,10 @@ from ansorpy.ir.loops import Role
 from ansorpy.notebook import card
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
+from ansorpy.runtime.planner import constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.ports import Port, host_array, one_of, own_result, ports_grid
 from ansorpy.runtime.schedules import states_of
 from ansorpy.runtime.sizes import SizedPorts

@@ -18,8 +18,8 @@ from ansorpy.runtime.cpu_features import missing_features, required_features
 from ansorpy.runtime.entry.module import EntrySource, build_entry
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.library.build import binary_of, build_program
-from ansorpy.runtime.library.forms import Form, Pack, form_of
+from ansorpy.runtime.library.build import build_program
+from ansorpy.runtime.library.forms import Form, Pack, constants_file, form_of
 from ansorpy.runtime.library.linker import find_linker
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands
@@ -68,7 +68,7 @@ class NativeRuntime:
             case Form.SO | Form.O:
                 find_linker(target)
             case Form.LL | Form.ASM:
-                demand_writable(binary_of(path))
+                demand_writable(constants_file(path))
 
     def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
         return build_program([plan], path, pack)

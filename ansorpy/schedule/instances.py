@@ -17,14 +17,13 @@ from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.isl import Domain
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Expr, Var, as_expr
 from ansorpy.ir.extents import Extent, Symbolic, least, most
-from ansorpy.ir.loops import ForKind
+from ansorpy.ir.loops import BLOCK_THREADS, ForKind
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, overshoot
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import start_of
-from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.lowering.tails import second_body
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -208,7 +207,7 @@ def _kept(bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[Loop]) 
     level = host.stage.index(stage.attach.iter)
     later = {it.name for it in host.stage.iters[level + 1 :]}
     inner: dict[Var, Expr] = {loop.var: as_expr(0) for loop in host.own if loop.name in later}
-    together = shared_by(stage)
+    together = stage.shared_by
     inner |= {loop.var: as_expr(0) for loop in outer if loop.kind in together}
     values = {axis.name: substitute(value, inner) for axis, value in host.axes.items()}
     ranges = {loop.var: (0, loop.extent - 1) for loop in outer}

@@ -27,13 +27,21 @@ from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.isl import decide
 from ansorpy.ir.expr import AxisKind, Expr, Reduce, ReduceKind, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, least, most
-from ansorpy.ir.loops import BLOCK_INDICES, LAUNCH_INDICES, THREAD_INDICES, ForKind, Scope
+from ansorpy.ir.loops import (
+    BLOCK_INDICES,
+    BLOCK_THREADS,
+    LAUNCH_INDICES,
+    THREAD_INDICES,
+    WARP_LANES,
+    ForKind,
+    ForKinds,
+    Scope,
+)
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.text.printer import text
 from ansorpy.ir.verify import verify
 from ansorpy.schedule.bounds.axes import is_ragged
 from ansorpy.schedule.instances import Instances, Kept, Loop, instances
-from ansorpy.schedule.kinds import BLOCK_THREADS, LANES, Kinds, shared_by
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.shared_memory import is_in_shared
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -43,9 +51,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "check"]
 
-_SHARING: Mapping[Scope, Kinds] = {
+_SHARING: Mapping[Scope, ForKinds] = {
     Scope.LOCAL: frozenset(),
-    Scope.WARP: LANES,
+    Scope.WARP: WARP_LANES,
     Scope.SHARED: BLOCK_THREADS,
     Scope.WORKSPACE: frozenset({*LAUNCH_INDICES, ForKind.PARALLEL, ForKind.VTHREAD}),
 }
@@ -216,7 +224,7 @@ def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None
         if loop.extent == 1 or loop.kind not in _SHARING[memory]:
             continue
         is_shared_out = loop.kind in own and not _moves(found, loop)
-        if loop.kind not in shared_by(found.stage) and not is_shared_out:
+        if loop.kind not in found.stage.shared_by and not is_shared_out:
             raise ScheduleError(
                 f'the iterations of loop "{loop.name}" run at the same time and share the memory '
                 f'of "{name}", but each needs a part of its own there', stage=name,

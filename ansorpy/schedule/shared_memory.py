@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.loops import BARRIER_BYTES, SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
-from ansorpy.schedule.kinds import BLOCK_THREADS
+from ansorpy.ir.loops import BARRIER_BYTES, BLOCK_THREADS, SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
 from ansorpy.schedule.lowering.gpu.overlays import overlays
 from ansorpy.schedule.lowering.gpu.thread_sums import groups_of
 from ansorpy.schedule.stage import Iter, Stage
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "copies_ahead",
-    "instances",
+    "tile_instances",
     "is_in_shared",
     "shared_bytes",
     "stage_bytes",
@@ -73,7 +72,7 @@ def copies_ahead(bounds: Bounds, host: Stage) -> bool:
     return bool(tiles) and alone and all(is_in_shared(state, tile) for tile in tiles)
 
 
-def instances(bounds: Bounds, stage: Stage) -> Size:
+def tile_instances(bounds: Bounds, stage: Stage) -> Size:
     """Number of instances of *stage*'s tile that exist at once: several if it is copied ahead."""
     host = None if stage.attach is None else bounds.state.stage(stage.attach.stage)
     if host is None or host.pipeline is None or not _is_pipelined(host, stage):
@@ -116,7 +115,7 @@ def _tile_bytes(bounds: Bounds, stage: Stage) -> Size:
     """Bytes of all instances of a tile, including its padding."""
     *outer, row = [span.extent for span in bounds.stored(stage.name)] or [1]
     pad = bounds.number(stage.pad) if outer else 0
-    copies = product(outer) * instances(bounds, stage)
+    copies = product(outer) * tile_instances(bounds, stage)
     width = stage.op.dtype.bytes
     elements = copies * (row + pad) - pad
     swizzle = size_gcd(stage.swizzle, row * width) if stage.swizzle else 0

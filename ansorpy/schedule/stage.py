@@ -11,7 +11,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind, Expr
 from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.fragments import Fragment
-from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.loops import ALONE, BLOCK_THREADS, WARP_LANES, ForKind, ForKinds, Scope
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Product
 
@@ -253,6 +253,13 @@ class Stage:
         """
         placed = replace(self, attach=None, scope=None, is_write_cache=False)
         return placed != initial_stage(self.op)
+
+    @property
+    def shared_by(self) -> ForKinds:
+        """Kinds of the loops around it whose iterations fill and read its memory together."""
+        if self.scope is Scope.WARP:
+            return WARP_LANES
+        return BLOCK_THREADS if self.scope is Scope.SHARED else ALONE
 
     @property
     def root_extents(self) -> Mapping[str, AnyExtent]:

@@ -17,10 +17,10 @@ from ansorpy.measure.records.rows import Unmade
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch, Recovered
-from ansorpy.rules.reuse.recover import Steps
 from ansorpy.schedule.row_numbers import codes_of
 from ansorpy.schedule.space import Domains, Space, Table
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Step
 
 __all__ = [
     "Candidate",
@@ -75,11 +75,11 @@ class SketchSource(Protocol):
 class Rebuilding(Protocol):
     """A source of placed sketches that can recover recorded schedules."""
 
-    def recover(self, definition: str, schedules: Sequence[Steps]) -> Sequence[Recovered]:
+    def recover(self, definition: str, schedules: Sequence[Sequence[Step]]) -> Sequence[Recovered]:
         """Recorded *schedules* of a definition as rows of their sketches, as far as possible."""
 
     def refit(
-        self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
+        self, definition: str, schedule: Sequence[Step], n: int, rng: np.random.Generator
     ) -> Iterator[tuple[PlacedSketch, Table]]:
         """Placed sketches similar to that of *schedule*, which was made for other shapes.
 

@@ -10,8 +10,8 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record
-from ansorpy.rules.reuse.recover import Steps
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Step
 from ansorpy.search.population import Candidate, Rebuilding, SketchSource
 
 __all__ = ["ResumedTrials", "resumed_trials"]
@@ -67,9 +67,9 @@ def resumed_trials(
     return ResumedTrials(task, database, records, found)
 
 
-def _readable(records: Sequence[Record]) -> dict[int, Steps]:
+def _readable(records: Sequence[Record]) -> dict[int, Sequence[Step]]:
     """The schedules by record number, except those written by an incompatible version."""
-    found: dict[int, Steps] = {}
+    found: dict[int, Sequence[Step]] = {}
     for number, record in enumerate(records):
         with suppress(ForeignFile):
             found[number] = record.schedule()

@@ -10,13 +10,12 @@ import numpy as np
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.pretrained import shipped_model
-from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import Correcting, CostModel
+from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.search.population import Pool, Scored, SketchSource, by_sketch, score_all
+from ansorpy.search.population import Pool, SketchSource, scored_again
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
@@ -108,15 +107,7 @@ def _verified(task: Task, drafts: Pool, model: CostModel) -> Pool:
     if first is None:
         return drafts
     near = [draft for draft in drafts.best if draft.score >= _NEAR * first.score]
-    groups = by_sketch(near)
-    if isinstance(model, Correcting):
-        tables = [Programs(sketch.space, table) for sketch, table, _ in groups]
-        known = [np.array([near[n].score for n in numbers]) for _, _, numbers in groups]
-        scores = model.corrected(tables, known)
-        scored = [Scored(s, t, found) for (s, t, _), found in zip(groups, scores, strict=True)]
-    else:
-        scored = score_all(task, model, [(sketch, table) for sketch, table, _ in groups])
-    found = [candidate for group in scored for candidate in group.candidates()]
+    found = scored_again(near, task, model)
     return Pool(
         tuple(replace(c, score=c.score * _MARGIN) if c.key == first.key else c for c in found)
     )

@@ -26,8 +26,8 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
-from ansorpy.tasks.made import Made, Making, finish, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.predict_build import Made, Making, finish, make
 
 __all__ = ["finish_message", "finished", "make_handlers", "predict_message", "predicted"]
 
@@ -95,7 +95,7 @@ def predict_message(
 
 
 def finish_message(task: Task, state: State, built: Built, making: Making, seed: int) -> Message:
-    """The request that a worker :func:`~ansorpy.tasks.made.finish` *state*, whose code is *built*.
+    """The request to :func:`~.predict_build.finish` *state*, whose code is *built*, in a worker.
 
     It may run for minutes.
     """

@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from time import monotonic
 
 from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.measure.workers.processes import die_with_parent
 from benchmarks.common.processes import processor_s
 from benchmarks.study.outcomes import Outcome, Outcomes, Value
 
@@ -152,7 +153,9 @@ def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, sa
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    """A pool whose processes end with this one, however it ends."""
+    spawn = get_context("spawn")
+    return ProcessPoolExecutor(processes, spawn, die_with_parent, (os.getpid(),))
 
 
 def _beside_each_other(processes: int) -> Executor:

@@ -112,9 +112,8 @@ class _Run:
                 self.loop(part.control, part.parts)
             else:
                 branch = part.control
-                then = [p for p in part.parts if _first(p) < branch.middle]
-                holds = self.value(branch.condition)
-                self.parts(then if holds else part.parts[len(then) :])
+                then, other = part.split(branch.middle)
+                self.parts(then if self.value(branch.condition) else other)
 
     def loop(self, loop: Loop, parts: Sequence[int | Inside[Control]]) -> None:
         bound = np.inf if loop.trips is None else fixed(at(loop.trips, self.sizes))
@@ -163,10 +162,6 @@ class _Run:
         ):
             self.memory(name, op.shape, dag.strides.get(op.name))[...] = result
         self.tell(call.outputs)
-
-
-def _first(part: int | Inside[Control]) -> int:
-    return part if isinstance(part, int) else part.control.start
 
 
 def _unwritten(info: TensorInfo, capacities: Sizes) -> Array:

@@ -7,9 +7,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.graph.memory import ALIGNMENT_BYTES, ArenaPlan, Lifetime, Placed, padded, plan_arena
+from ansorpy.graph.memory import ArenaPlan, Lifetime, Placed, plan_arena
 from ansorpy.ir.extents import Extent, dim, dims_of
 from ansorpy.ir.sizes import at, fixed
+from ansorpy.ir.strides import ALIGNMENT_BYTES, padded
 
 LIFETIMES = st.dictionaries(
     st.integers(0, 30).map(str),

@@ -33,7 +33,6 @@ from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.shared_memory import shared_bytes
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -102,7 +101,7 @@ def in_full(made: Statement, stage: Stage, wanted: Sequence[Ran]) -> Iterator[Ra
     turns = {ran.name[:-5]: ran.extent for ran in made.loops if ran.name.endswith(".turn")}
     for ran in made.loops:
         whole = extents.get(ran.name, 0)
-        if ran.name.endswith(".turn") or (ran.name not in own and ran.kind in shared_by(stage)):
+        if ran.name.endswith(".turn") or (ran.name not in own and ran.kind in stage.shared_by):
             continue
         in_turns = ran.name in turns and turns[ran.name] == -(-whole // ran.extent)
         yield ran._replace(extent=whole) if in_turns else ran

@@ -8,7 +8,8 @@ from llvmlite import binding
 
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.jit import load
-from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, missing_features, required_features
+from ansorpy.runtime.cpu_features import missing_features, required_features
+from ansorpy.runtime.entry.cpu_check import CHECK, emit_cpu_check
 from ansorpy.target import Target
 
 HOST = Target.host()

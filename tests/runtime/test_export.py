@@ -17,7 +17,7 @@ from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library import linker
@@ -27,6 +27,7 @@ from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import read_metadata
 from ansorpy.runtime.model import load
+from ansorpy.runtime.planner import plan_network
 from ansorpy.target import Target
 from tests.runtime import programs
 from tests.waiting import comes_true

@@ -14,11 +14,12 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_kernel
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import load
+from ansorpy.runtime.planner import plan_kernel
 from ansorpy.target import Target
 from tests.runtime import programs
 

@@ -12,8 +12,8 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import plan_kernel
 from ansorpy.runtime.model import load
+from ansorpy.runtime.planner import plan_kernel
 from ansorpy.target import Target
 from tests.graph.executor import compiled, random_feeds, run_network
 from tests.graph.nets import Net

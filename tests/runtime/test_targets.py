@@ -20,8 +20,8 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry
-from ansorpy.runtime.execution_plan import plan_kernel, plan_network
 from ansorpy.runtime.export import check_exportable, export
+from ansorpy.runtime.planner import plan_kernel, plan_network
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target

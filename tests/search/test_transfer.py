@@ -16,9 +16,9 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
-from ansorpy.rules.reuse.recover import Steps
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Step
 from ansorpy.search.population import Candidate, SketchSource
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
@@ -250,7 +250,7 @@ def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> No
         """Counts the schedules that are re-fitted."""
 
         def refit(
-            self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
+            self, definition: str, schedule: Sequence[Step], n: int, rng: np.random.Generator
         ) -> Iterator[tuple[PlacedSketch, Table]]:
             for found in super().refit(definition, schedule, n, rng):
                 asked.append(definition)

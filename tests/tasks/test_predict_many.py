@@ -20,8 +20,8 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks import predict_many
-from ansorpy.tasks.made import Making, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.predict_build import Making, make
 from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted
 from ansorpy.tasks.predict_many import predicted_of_all
 from tests.search.tasks import dense_relu, matmul, sampler, scale

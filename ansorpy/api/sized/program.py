@@ -14,8 +14,8 @@ from math import sqrt
 from ansorpy.api.sized.candidates import candidates
 from ansorpy.api.sized.same_packing import packed_alike
 from ansorpy.api.sized.task_group import TaskGroup
+from ansorpy.api.sized.timer import Timer
 from ansorpy.api.sized.times import Times
-from ansorpy.api.sized.timings import Timings
 from ansorpy.api.tuner import Chosen
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.dag import ComputeDAG
@@ -36,7 +36,7 @@ from ansorpy.schedule.state import State
 __all__ = ["chosen_for_all", "lowered_parts", "require_equal"]
 
 
-def chosen_for_all(timings: Timings, group: TaskGroup, found: Sequence[Chosen]) -> Chosen:
+def chosen_for_all(timer: Timer, group: TaskGroup, found: Sequence[Chosen]) -> Chosen:
     """The program of *group* for all of its sizes, from those *found* for its tasks.
 
     It is compared with these at their sizes, if it can run here.
@@ -46,8 +46,8 @@ def chosen_for_all(timings: Timings, group: TaskGroup, found: Sequence[Chosen]) 
     """
     [largest] = [*group.tasks][-1:]
     whole = replace(largest, dag=group.dag, name=largest.name.partition("[")[0])
-    tuner = timings.tuner
-    states, ranges = _states(timings, group, found)
+    tuner = timer.tuner
+    states, ranges = _states(timer, group, found)
     proofs = tuple(tuner.prover.prove(state) for state in states)
     refuted = [reason for proof in proofs for reason in proof.refuted]
     if refuted:
@@ -77,14 +77,14 @@ def lowered_parts(
 
 
 def _states(
-    timings: Timings, group: TaskGroup, found: Sequence[Chosen]
+    timer: Timer, group: TaskGroup, found: Sequence[Chosen]
 ) -> tuple[tuple[State, ...], tuple[Dim, ...]]:
     """Schedules that together serve all sizes of *group*, and the range of each.
 
     With several dimensions, the size of the main one decides.
     """
-    times = Times(timings, group)
-    times.add(candidates(timings.tuner, group, found))
+    times = Times(timer, group)
+    times.add(candidates(timer.tuner, group, found))
     times.settle()
     for n, alike in packed_alike(times):
         times.measure([(number, n) for number in times.add(alike)])

@@ -43,7 +43,7 @@ def packed_alike(times: Times) -> Iterator[tuple[int, list[SizedCandidate]]]:
     for n, (task, sizes) in enumerate(times.tasks.items()):
         chosen, seconds = times.candidates[path[n]], logs[n]
         if chosen.packing[0] and seconds[path[n]] >= min(seconds) + _NEAR:
-            alike = _alike(times.timings.tuner, chosen, task, sizes)
+            alike = _alike(times.timer.tuner, chosen, task, sizes)
             yield n, [candidate for candidate in alike if candidate.applies]
 
 

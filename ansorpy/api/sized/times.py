@@ -8,7 +8,7 @@ from math import inf, log
 from ansorpy.api.sized.candidates import SizedCandidate
 from ansorpy.api.sized.path import cheapest_path
 from ansorpy.api.sized.task_group import TaskGroup
-from ansorpy.api.sized.timings import Timings
+from ansorpy.api.sized.timer import Timer
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.sizes import Sizes, fixed
 from ansorpy.ir.task import Task
@@ -28,8 +28,8 @@ class Times:
     candidate elsewhere.
     """
 
-    def __init__(self, timings: Timings, group: TaskGroup) -> None:
-        self.timings = timings
+    def __init__(self, timer: Timer, group: TaskGroup) -> None:
+        self.timer = timer
         self.candidates: list[SizedCandidate] = []
         self.tasks = group.every
         self.dim = group.dag.main_dim
@@ -61,7 +61,7 @@ class Times:
         self._programs.append(program)
         self._predicted.append([predicted for predicted, _ in columns])
         self._recorded.append([recorded for _, recorded in columns])
-        recorded = [self.timings.recorded(task, [program]) for task in self._general]
+        recorded = [self.timer.recorded(task, [program]) for task in self._general]
         self._measured.append([seconds for [seconds] in recorded])
 
     def _known(
@@ -72,8 +72,8 @@ class Times:
             state = candidate.state(sizes)
         except ScheduleError:
             return inf, inf
-        [predicted] = self.timings.tuner.predicted(task, [state])
-        [recorded] = self.timings.recorded(task, [state])
+        [predicted] = self.timer.tuner.predicted(task, [state])
+        [recorded] = self.timer.recorded(task, [state])
         return predicted, recorded
 
     def settle(self) -> None:
@@ -97,10 +97,10 @@ class Times:
         """Measure candidates (the first numbers) at sizes (the second); False if none was."""
         new = [(c, n) for c, n in dict.fromkeys(wanted) if self._measured[c][n] is None]
         programs = [self._programs[number] for number in dict.fromkeys(c for c, _ in new)]
-        self.timings.expect(self._general[0], programs)
+        self.timer.expect(self._general[0], programs)
         for n, numbers in _by_second(new).items():
             programs = [self._programs[number] for number in numbers]
-            found = self.timings.seconds(self._general[n], programs)
+            found = self.timer.seconds(self._general[n], programs)
             for number, seconds in zip(numbers, found, strict=True):
                 self._measured[number][n] = seconds
         return any(self._measured[c][n] is not None for c, n in new)

@@ -19,7 +19,7 @@ from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
-from ansorpy.codegen.passes.expand_powers import constant_powers
+from ansorpy.codegen.passes.expand_powers import expand_powers
 from ansorpy.codegen.passes.hoist_guards import hoist_guards
 from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
@@ -133,7 +133,7 @@ def emit_c(program: Program, target: Target, symbol: str, style: Style | None = 
 def _prepared(program: Program, target: Target, style: Style) -> Program:
     """Run the passes that precede emission, in order."""
     program = split_sized_vectors(expand_instructions(program), target, masked=False)
-    program = promote(hoist_guards(constant_powers(program)), target, in_full=bool(program.dims))
+    program = promote(hoist_guards(expand_powers(program)), target, in_full=bool(program.dims))
     if style.threads != "none":
         program = stored_once(program)
     program = written_out(program, vectors=style.vectors)

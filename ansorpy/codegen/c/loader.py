@@ -14,7 +14,7 @@ from typing import Self
 
 from ansorpy.codegen.c.compiler import find_compiler
 from ansorpy.codegen.c.emit import CSource, translation_unit
-from ansorpy.codegen.c.packed import CFunctions, is_packed, unpacked
+from ansorpy.codegen.c.packed import PACKING, CFunctions
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.llvm.objects.jit import load as load_objects
 from ansorpy.codegen.object_code import ObjectCode
@@ -59,7 +59,7 @@ class CLibrary:
         self._unload = weakref.finalize(self, _unload, self._in_c)
         self._unload.atexit = False
         for code in codes:
-            if is_packed(code.code):
+            if PACKING.is_packed(code.code):
                 self._addresses[code.symbol] = self._opened(code)
         rest = [code for code in codes if code.symbol not in self._addresses]
         self._rest = load_objects(rest) if rest else None
@@ -95,7 +95,7 @@ class CLibrary:
         self.close()
 
     def _opened(self, code: ObjectCode) -> int:
-        functions, image = unpacked(code.code)
+        functions, image = PACKING.unpack(code.code)
         if functions.style.threads == "openmp":
             _openmp()
         library = _loaded(image or shared_library(functions))

@@ -7,10 +7,10 @@ from ansorpy.ir.expr import Binary, BinaryOp, Expr
 from ansorpy.ir.loops import Program
 from ansorpy.ir.rewrite.rewriter import Rewriter
 
-__all__ = ["constant_powers"]
+__all__ = ["expand_powers"]
 
 
-def constant_powers(program: Program) -> Program:
+def expand_powers(program: Program) -> Program:
     """Rewrite ``x ** 3.0`` as ``x * x * x``, and so on."""
     return program.with_body(_Products().stmt(program.body))
 

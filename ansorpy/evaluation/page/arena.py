@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ansorpy.graph.memory import padded
 from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Role
+from ansorpy.ir.strides import padded
 from ansorpy.measure.build.built import ParamSpec
 from ansorpy.runtime.control import MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep

@@ -106,7 +106,7 @@ class GivenBounds:
         if not may_have_bounds(kind) or len(bound) not in (1, count):
             given = "" if len(bound) == 1 else f" and cannot have {len(bound)} bounds"
             raise UsageError(
-                f"{name} is {kind.dtype.value}{list(kind.shape)}{given}",
+                f"{name} is {kind}{given}",
                 hint="bound a whole number, a list of them, or the scales of a Resize; or what a "
                 "Range or a Loop gives",
             )

@@ -203,6 +203,10 @@ class NodeContext(Emits):
         held = self.builder.types[self.operand(index)]
         return replace(held, dtype=held.dtype.of_sums) if self.wide else held
 
+    def type_of(self, value: str) -> TensorType:
+        """The type of a value of the graph, such as what :meth:`emit` returned."""
+        return self.builder.types[value]
+
     def shape(self, index: int = 0) -> Shape:
         return self.type(index).shape
 

@@ -33,12 +33,12 @@ def import_custom(ctx: NodeContext, name: str) -> tuple[str, ...]:
     function: Definition = CUSTOM.factory(name)
     given = tuple(map(bool, ctx.node.input))
     for value in ctx.inputs:
-        shape = ctx.builder.types[value].shape
+        shape = ctx.type_of(value).shape
         if any(most(extent) < 1 for extent in shape):
             raise Unsupported(f"operand of shape {shape}", "give operands that have elements")
     op = Custom(name, function, _attributes(ctx.node), given)
     _demand_arguments(op)
-    inputs = [unread(ctx.builder.types[value]) for value in ctx.inputs]
+    inputs = [unread(ctx.type_of(value)) for value in ctx.inputs]
     made = op.results(inputs)
     if len(made) < len(ctx.node.output):
         raise UsageError(
@@ -51,14 +51,14 @@ def import_custom(ctx: NodeContext, name: str) -> tuple[str, ...]:
         for index in range(len(ctx.node.output))
     )
     for output, value in zip(ctx.node.output, results, strict=True):
-        _demand_declared(name, output, ctx.builder.types[value], ctx.stated.get(output))
+        _demand_declared(name, output, ctx.type_of(value), ctx.stated.get(output))
     return results
 
 
 def _emitted(ctx: NodeContext, op: Custom, are_read: Sequence[bool]) -> str:
     """A value that *op* computes from those of the node's operands that it reads."""
     every = list(zip(ctx.inputs, are_read, strict=True))
-    held = (is_read or ctx.builder.types[value] for value, is_read in every)
+    held = (is_read or ctx.type_of(value) for value, is_read in every)
     operands = tuple(is_given and next(held) for is_given in op.operands)
     return ctx.emit(replace(op, operands=operands), [value for value, is_read in every if is_read])
 

@@ -85,11 +85,10 @@ class Attention(Op):
 
         return compute(shape, result_at, name=names.fresh("attention"))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         q, k, v, *masks = operands
         is_cut = all(o.cut and len(o.shape) == len(shape) > 2 for o in (q, k, v))
-        is_batch = self.perm[0] == 0 and is_cut and are_broadcast_rows(masks, shape)
-        return self if is_batch else None
+        return self.perm[0] == 0 and is_cut and are_broadcast_rows(masks, shape)
 
 
 def _masked(scores: Tensor, scale: float, masks: Sequence[Tensor], names: Names) -> ComputeOp:

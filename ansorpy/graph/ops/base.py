@@ -35,6 +35,9 @@ class TensorType:
     shape: Shape
     dtype: DType
 
+    def __str__(self) -> str:
+        return f"{self.dtype.value}{list(self.shape)}"
+
     @property
     def size(self) -> AnyExtent:
         return prod_of(self.shape)
@@ -158,13 +161,16 @@ class Op(ABC):
         literals.
         """
 
-    @abstractmethod
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        """The operator that computes *rows* rows of a result of *shape* from parts of *operands*.
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        """True if rows of a result of *shape* need only the same rows of *operands* that are cut.
 
-        A row consists of all elements with the same index on the first axis.  None if some rows of
-        the result need more than the same rows of the operands that are cut.
+        A row consists of all elements with the same index on the first axis.
         """
+        return False
+
+    def on_rows(self, rows: int) -> Op:
+        """The operator that computes *rows* rows of its result, if it keeps rows."""
+        return self
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         """How the operator takes *operands*, given how they are stored, for a result of *shape*.

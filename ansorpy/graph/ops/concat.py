@@ -61,8 +61,8 @@ class Concat(Op):
     def reordered(self, order: Shape) -> Op:
         return Concat(order.index(self.axis))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if self.axis > 0 and all(o.cut for o in operands) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return self.axis > 0 and all(o.cut for o in operands)
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(inputs, self.axis)

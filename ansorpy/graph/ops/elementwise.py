@@ -131,8 +131,8 @@ class Elementwise(Op):
     def reordered(self, order: Shape) -> Op:
         return self
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if are_broadcast_rows(operands, shape) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return are_broadcast_rows(operands, shape)
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         if self.fn is Fn.DIV and inputs[0].dtype.kind == "f":
@@ -166,8 +166,8 @@ class Cast(Op):
     def reordered(self, order: Shape) -> Op:
         return self
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if are_broadcast_rows(operands, shape) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return are_broadcast_rows(operands, shape)
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.asarray(convert(inputs[0], self.dtype))

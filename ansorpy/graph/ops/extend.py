@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.base import Op, Pattern, Shape, TensorType
 from ansorpy.graph.ops.concat import Concat
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.extents import dim_extent, extreme
@@ -47,9 +47,6 @@ class Extend(Op):
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         return Concat(self.axis).define(inputs, names)
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return None
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return Concat(self.axis).evaluate(inputs)

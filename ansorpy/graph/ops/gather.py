@@ -48,11 +48,11 @@ class Gather(Op):
 
         return _stage(self.infer(_types(inputs)).shape, body, names)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         data, indices = operands
         is_table = self.axis == 0 and indices.cut and not data.cut
         is_choice = self.axis > 0 and data.cut and not indices.cut
-        return self if is_table or is_choice else None
+        return is_table or is_choice
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class GatherElements(Op):
 
         return _stage(indices.shape, body, names)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         is_paired = all(o.cut and o.shape[0] == shape[0] for o in operands)
-        return self if self.axis > 0 and is_paired else None
+        return self.axis > 0 and is_paired
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class GatherND(Op):
 
         return _stage(self.infer(_types(inputs)).shape, body, names)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if self.batch > 0 and all(o.cut for o in operands) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return self.batch > 0 and all(o.cut for o in operands)
 
 
 def _check_integers(indices: TensorType) -> None:

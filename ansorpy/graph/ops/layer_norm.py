@@ -81,8 +81,8 @@ class LayerNorm(Op):
         axes = reordered_axes(self.axes, order)
         return None if axes is None else replace(self, axes=axes)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and 0 not in self.axes else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and 0 not in self.axes
 
 
 def reordered_axes(axes: Shape, order: Shape) -> Shape | None:

@@ -76,5 +76,5 @@ class Lrn(Op):
         last = channels_last_order(len(shape))
         return Arrangement(replace(self, axis=last.index(self.axis)), (Operand(last),), last)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.axis > 0 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.axis > 0

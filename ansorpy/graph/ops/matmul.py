@@ -61,14 +61,14 @@ class MatMul(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         return matmul(inputs, names, self.perm)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         """The first axis must be that of exactly the operands that are cut."""
         if self.perm[:1] not in ((), (0,)):
-            return None
+            return False
         a, b = operands
         if a.cut and not b.cut and len(b.shape) == 2:
-            return self if len(a.shape) == len(shape) else None
-        return self if len(shape) > 2 and all(o.spans(len(shape)) for o in operands) else None
+            return len(a.shape) == len(shape)
+        return len(shape) > 2 and all(o.spans(len(shape)) for o in operands)
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class ChosenMatMul(Op):
             (*a.shape[:-1], b.shape[-1]), body, name=names.fresh("matmul"), names=("n", "i", "j")
         )
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         a, b, choice = operands
-        return self if a.cut and choice.cut and not b.cut else None
+        return a.cut and choice.cut and not b.cut
 
 
 def matmul(

@@ -92,8 +92,11 @@ class Reshape(Movement):
             return Arrangement(self, (model,), identity_order(len(self.shape)))
         return Arrangement(Reshape(pick(self.shape, order)), (Operand(x.order),), order)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return Reshape((rows, *self.shape[1:])) if is_first_cut(operands) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands)
+
+    def on_rows(self, rows: int) -> Op:
+        return Reshape((rows, *self.shape[1:]))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return inputs[0].reshape(self.shape)
@@ -116,10 +119,13 @@ class Expand(Movement):
     def reordered(self, order: Shape) -> Op | None:
         return Expand(pick(self.shape, order)) if len(order) == len(self.shape) else None
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         before = operands[0].shape
         keeps = before[0] == self.shape[0] and len(before) == len(self.shape)
-        return Expand((rows, *self.shape[1:])) if is_first_cut(operands) and keeps else None
+        return is_first_cut(operands) and keeps
+
+    def on_rows(self, rows: int) -> Op:
+        return Expand((rows, *self.shape[1:]))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.broadcast_to(inputs[0], self.shape)
@@ -143,8 +149,8 @@ class Transpose(Movement):
         renamed = tuple(self.perm.index(a) for a in x.order)
         return Arrangement(None, (Operand(x.order),), renamed)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.perm[0] == 0 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.perm[0] == 0
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return inputs[0].transpose(self.perm)
@@ -169,8 +175,8 @@ class Shuffle(Movement):
     def reordered(self, order: Shape) -> Op:
         return replace(self, axis=order.index(self.axis))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.axis > 0 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.axis > 0
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         (x,) = inputs
@@ -197,8 +203,8 @@ class Repeat(Movement):
     def reordered(self, order: Shape) -> Op:
         return replace(self, times=pick(self.times, order))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.times[0] == 1 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.times[0] == 1
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         (x,) = inputs
@@ -223,8 +229,8 @@ class Spread(Repeat):
     def reordered(self, order: Shape) -> Op:
         return Spread(pick(self.times, order), pick(self.shape, order))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return False
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> None:  # type: ignore[override]
         return None
@@ -248,13 +254,12 @@ class Slice(Movement):
     def reordered(self, order: Shape) -> Op:
         return Slice(*(pick(values, order) for values in (self.starts, self.sizes, self.steps)))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         keeps = (self.starts[0], self.sizes[0], self.steps[0]) == (0, operands[0].shape[0], 1)
-        return (
-            replace(self, sizes=(rows, *self.sizes[1:]))
-            if is_first_cut(operands) and keeps
-            else None
-        )
+        return is_first_cut(operands) and keeps
+
+    def on_rows(self, rows: int) -> Op:
+        return replace(self, sizes=(rows, *self.sizes[1:]))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         if dims_of(self.starts):

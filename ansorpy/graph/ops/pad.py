@@ -60,8 +60,8 @@ class Pad(Op):
     def reordered(self, order: Shape) -> Op:
         return replace(self, begin=pick(self.begin, order), end=pick(self.end, order))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.begin[0] == self.end[0] == 0 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.begin[0] == self.end[0] == 0
 
 
 def _clamped(index: Expr, extent: AnyExtent) -> Expr:

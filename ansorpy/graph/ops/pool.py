@@ -107,8 +107,8 @@ class Pool(Op):
         last = channels_last_order(len(shape))
         return Arrangement(replace(self, channels_last=True), (Operand(last),), last)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands)
 
     @property
     def label(self) -> str:

@@ -66,8 +66,8 @@ class Reduce(Op):
         kept = [a for a in order if a not in self.axes]
         return tuple(sorted(kept).index(a) for a in kept)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and 0 not in self.axes else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and 0 not in self.axes
 
     @property
     def label(self) -> str:
@@ -106,8 +106,8 @@ class ArgReduce(Op):
     def reordered(self, order: Shape) -> Op:
         return replace(self, axis=order.index(self.axis))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.axis > 0 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.axis > 0
 
     @property
     def label(self) -> str:

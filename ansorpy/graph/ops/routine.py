@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.base import Op, Pattern, Shape, TensorType
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.routines.base import Routine
@@ -33,9 +33,6 @@ class Computed(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         name = names.fresh(self.routine.name)
         return computed_by(self.routine, inputs, self.shape, self.dtype, name=name)
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return None
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         numbers = tuple(extent for extent in self.shape if isinstance(extent, int))

@@ -55,8 +55,8 @@ class Cumulative(Op):
     def reordered(self, order: Shape) -> Op:
         return replace(self, axis=order.index(self.axis))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.axis > 0 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.axis > 0
 
     @property
     def label(self) -> str:

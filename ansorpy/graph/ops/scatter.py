@@ -68,9 +68,9 @@ class Scatter(Op):
         axes = tuple(f"i{d}" for d in range(len(shape)))
         return compute(shape, body, name=names.fresh(self.label), names=axes)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         whole = all(o.cut and o.shape[0] == shape[0] for o in operands)
-        return self if self.axis > 0 and whole else None
+        return self.axis > 0 and whole
 
     @property
     def label(self) -> str:

@@ -14,7 +14,6 @@ from ansorpy.graph.ops.base import (
     Arrangement,
     Op,
     Pattern,
-    Rows,
     Shape,
     Stored,
     TensorType,
@@ -64,10 +63,6 @@ class SizesOp(Op):
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         return Arrangement(self, (), identity_order(len(shape)))
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        """No operand is cut into pieces, so no piece needs other rows."""
-        return None
 
 
 @dataclass(frozen=True)

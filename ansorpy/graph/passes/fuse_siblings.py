@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
-from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.ops import (
     Cast,
     Concat,
@@ -31,7 +30,7 @@ from ansorpy.graph.ops import (
     Slice,
 )
 from ansorpy.graph.uses import Uses
-from ansorpy.ir.strides import dense_strides, reshaped
+from ansorpy.ir.strides import ALIGNMENT_BYTES, dense_strides, reshaped
 
 __all__ = ["fuse_siblings"]
 

@@ -24,7 +24,7 @@ from ansorpy.graph.passes.loop_parts import (
     outer,
     with_changed_loops,
 )
-from ansorpy.graph.regions import Loop, Result
+from ansorpy.graph.regions import LoopRegion, Result
 from ansorpy.ir.extents import most
 
 __all__ = ["hoist_from_loops"]
@@ -45,7 +45,7 @@ class _Hoisted:
         builder: Where the loop's own nodes are, and what is hoisted is emitted.
     """
 
-    def __init__(self, builder: GraphBuilder, region: Loop, operands: Sequence[str]):
+    def __init__(self, builder: GraphBuilder, region: LoopRegion, operands: Sequence[str]):
         self.builder = builder
         self.body = body = region.body
         self._parts = LoopParts.of(region, operands)
@@ -137,7 +137,7 @@ class _Hoisted:
         (count, *_) = (builder.types[o.value].shape[0] for o in operands if o.is_row)
         return lifted(builder, node.op, operands, types[node.output], count, node.output)
 
-    def _rebuilt(self, region: Loop) -> tuple[Loop, tuple[str, ...]]:
+    def _rebuilt(self, region: LoopRegion) -> tuple[LoopRegion, tuple[str, ...]]:
         """The loop that reads what is kept, instead of computing it, and its operands."""
         if not self._kept:
             return region, self._parts.outside.all

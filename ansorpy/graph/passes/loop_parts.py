@@ -9,7 +9,7 @@ from typing import Protocol
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Elementwise
-from ansorpy.graph.regions import Loop, Result, with_bodies
+from ansorpy.graph.regions import LoopRegion, Result, with_bodies
 from ansorpy.ir.extents import dims_of
 
 __all__ = [
@@ -26,7 +26,7 @@ class ChangedLoop(Protocol):
 
 
 def with_changed_loops(
-    graph: Graph, change: Callable[[GraphBuilder, Loop, Sequence[str]], ChangedLoop]
+    graph: Graph, change: Callable[[GraphBuilder, LoopRegion, Sequence[str]], ChangedLoop]
 ) -> Graph:
     """*graph* with what *change* makes of each loop and its operands, inner loops first.
 
@@ -36,10 +36,10 @@ def with_changed_loops(
         return graph
     graph = with_bodies(graph, lambda body: with_changed_loops(body, change))
     builder = GraphBuilder.like(graph)
-    loops: dict[Loop, ChangedLoop] = {}
+    loops: dict[LoopRegion, ChangedLoop] = {}
     for node in graph.nodes:
         region = node.op.region if isinstance(node.op, Result) else None
-        if not isinstance(region, Loop) or not isinstance(node.op, Result):
+        if not isinstance(region, LoopRegion) or not isinstance(node.op, Result):
             builder.add_node(node)
             continue
         if region not in loops:
@@ -58,7 +58,7 @@ class _Values:
     others: tuple[str, ...]
 
     @staticmethod
-    def of(values: Sequence[str], first: int, region: Loop) -> _Values:
+    def of(values: Sequence[str], first: int, region: LoopRegion) -> _Values:
         rows = first + region.carried
         behind, all_ = rows + len(region.read), tuple(values)
         return _Values(all_[:first], all_[first:rows], all_[rows:behind], all_[behind:])
@@ -76,7 +76,7 @@ class LoopParts:
     outside: _Values
 
     @staticmethod
-    def of(region: Loop, operands: Sequence[str]) -> LoopParts:
+    def of(region: LoopRegion, operands: Sequence[str]) -> LoopParts:
         return LoopParts(
             _Values.of(region.body.inputs, 1, region),
             _Values.of(operands, region.has_limit + region.has_start, region),
@@ -91,7 +91,7 @@ class LoopParts:
 
     def changed(
         self,
-        region: Loop,
+        region: LoopRegion,
         outputs: tuple[Output, ...],
         nodes: Sequence[Node],
         read: Collection[str],
@@ -99,7 +99,7 @@ class LoopParts:
         others: Sequence[str],
         more: Mapping[str, tuple[str, bool]],
         written: tuple[bool, ...],
-    ) -> tuple[Loop, tuple[str, ...]]:
+    ) -> tuple[LoopRegion, tuple[str, ...]]:
         """*region* with another body, and its operands.
 
         Args:

@@ -22,7 +22,7 @@ from ansorpy.graph.passes.loop_parts import (
     needed,
     with_changed_loops,
 )
-from ansorpy.graph.regions import Loop, Result
+from ansorpy.graph.regions import LoopRegion, Result
 from ansorpy.ir.extents import most
 
 __all__ = ["sink_from_loops"]
@@ -43,7 +43,7 @@ class _Sunk:
         builder: Where the loop's own nodes are, and what is sunk is emitted.
     """
 
-    def __init__(self, builder: GraphBuilder, region: Loop, operands: Sequence[str]):
+    def __init__(self, builder: GraphBuilder, region: LoopRegion, operands: Sequence[str]):
         self.builder = builder
         self.old = region
         self.body = region.body
@@ -123,7 +123,7 @@ class _Sunk:
         read = [n for node in self.body.nodes if node.output in sunk for n in node.inputs]
         return [n for n in dict.fromkeys(read) if n not in sunk and n not in self._same]
 
-    def _rebuilt(self) -> tuple[Loop, tuple[str, ...]]:
+    def _rebuilt(self) -> tuple[LoopRegion, tuple[str, ...]]:
         old, body = self.old, self.body
         stay = [o.value for o in self._rows if o.value not in self._sunk | self._given.keys()]
         stored = [n for n in self._frontier(self._sunk) if n not in self._given]

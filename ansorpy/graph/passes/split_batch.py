@@ -99,7 +99,7 @@ class Front:
         extents = [shape[:1], *(o.shape[:1] for o in operands if o.cut)]
         if any(not e or e[0] % self.pieces != 0 for e in extents):
             return None
-        return op.on_rows(operands, shape, shape[0] // self.pieces)
+        return op.on_rows(shape[0] // self.pieces) if op.keeps_rows(operands, shape) else None
 
     def is_repeated(self, node: Node, value: str) -> bool:
         """True for a constant whose rows are the same for each piece of *node*'s result."""

@@ -96,11 +96,6 @@ class Access:
         dims = range(len(self.indices))
         return frozenset(a for a in self.axes if any(self.step(d, a) != 0 for d in dims))
 
-    @property
-    def is_broadcast(self) -> bool:
-        """True if elements are read again along some space axis."""
-        return any(axis.extent != 1 and axis not in self.moving for axis in self.reader.axes)
-
     @cached_property
     def is_injective(self) -> bool:
         """True if different values of the :attr:`moving` axes give different indices.

@@ -39,7 +39,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.tensor import Tensor
 
-__all__ = ["Rewriter", "map_children", "map_statements", "substitute"]
+__all__ = ["Rewriter", "map_children", "map_statements", "substitute", "without_casts"]
 
 ExprFn = Callable[[Expr], Expr]
 T = TypeVar("T")
@@ -250,3 +250,10 @@ def substitute(node: Expr | Stmt, mapping: Mapping[Var, Expr]) -> Expr | Stmt:
     """
     rewriter = _Substitution(mapping)
     return rewriter.expr(node) if isinstance(node, Expr) else rewriter.stmt(node)
+
+
+def without_casts(e: Expr) -> Expr:
+    """*e* without conversions around it."""
+    while isinstance(e, Cast):
+        e = e.x
+    return e

@@ -12,7 +12,7 @@ import numpy as np
 
 from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.once import run_once
 from ansorpy.codegen.object_code import ObjectCode
@@ -139,7 +139,7 @@ class _Candidate:
 
     def __init__(self, task: GpuTask, built: Built) -> None:
         self._task, self._device, self._built = task, task.device, built
-        self._plan, cubin = unpacked(built.run.code)
+        self._plan, cubin = PACKING.unpack(built.run.code)
         self._workspace = GuardedDeviceArray(task.device, (self._plan.workspace_bytes,), np.uint8)
         self._packed: dict[str, GuardedDeviceArray] = {}
         self._rows: list[list[int]] = []

@@ -14,8 +14,7 @@ from cachetools import LRUCache
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
-from ansorpy.measure.records.schema import plain_errors, transaction
-from ansorpy.profiler import Activity, profiled
+from ansorpy.measure.records.schema import Store, transaction
 
 __all__ = ["KEPT", "DefinitionStore", "definition_json"]
 
@@ -28,12 +27,11 @@ def definition_json(dag: ComputeDAG) -> str:
     return json.dumps(dag_to_dict(dag), sort_keys=True, separators=(",", ":"))
 
 
-class DefinitionStore:
+class DefinitionStore(Store):
     """Definitions by their identifier, a digest of their text."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
+        super().__init__(connection, path)
         self._known: WeakKeyDictionary[ComputeDAG, tuple[str, str]] = WeakKeyDictionary()
         self._read = LRUCache[str, ComputeDAG](KEPT)
 
@@ -80,7 +78,7 @@ class DefinitionStore:
 
     def variants(self, task_key: str) -> dict[str, str]:
         """Names of the definitions that :meth:`add_variants` recorded for a task, by their ids."""
-        rows = self._do("SELECT definition, name FROM variants WHERE task_key = ?", task_key)
+        rows = self._rows("SELECT definition, name FROM variants WHERE task_key = ?", task_key)
         return {str(row["definition"]): str(row["name"]) for row in rows}
 
     def _parsed(self, identifier: str, row: sqlite3.Row) -> ComputeDAG:
@@ -101,7 +99,3 @@ class DefinitionStore:
             text = definition_json(dag)
             self._known[dag] = hashlib.sha256(text.encode()).hexdigest(), text
         return self._known[dag]
-
-    def _do(self, sql: str, *values: str) -> sqlite3.Cursor:
-        with plain_errors(self._path), profiled(Activity.RECORD):
-            return self._connection.execute(sql, values)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.build.built import Built, built_from_parts
-from ansorpy.measure.records.schema import plain_errors
+from ansorpy.measure.records.schema import Store
 
 __all__ = ["ObjectStore"]
 
 
-class ObjectStore:
+class ObjectStore(Store):
     """Built candidates by content digest; damaged ones count as missing.
 
     Args:
@@ -24,54 +24,46 @@ class ObjectStore:
     def __init__(
         self, connection: sqlite3.Connection, path: Path, *, max_bytes: int = 256 << 20
     ) -> None:
-        self._connection = connection
-        self._path = path
+        super().__init__(connection, path)
         self.max_bytes = max_bytes
 
     def put(self, built: Built) -> str:
         """Store *built*; returns its digest."""
         header, blobs = built.parts()
         text = json.dumps({"header": header, "sizes": [len(blob) for blob in blobs]})
-        with plain_errors(self._path):
-            self._connection.execute(
-                "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)",
-                (built.digest, text, b"".join(blobs), time.time()),
-            )
+        self._do(
+            "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)",
+            built.digest, text, b"".join(blobs), time.time(),
+        )  # fmt: skip
         self._evict()
         return built.digest
 
     def get(self, digest: str) -> Built | None:
         """Return the candidate with this digest; None if it is missing or damaged."""
-        with plain_errors(self._path):
-            row = self._connection.execute(
-                "SELECT header, CAST(code AS BLOB) AS code FROM objects WHERE digest = ?", (digest,)
-            ).fetchone()
-        if row is None:
+        rows = self._rows(
+            "SELECT header, CAST(code AS BLOB) AS code FROM objects WHERE digest = ?", digest
+        )
+        if not rows:
             return None
-        built = _decoded(row["header"], row["code"])
-        with plain_errors(self._path):
-            if built is None or built.digest != digest:
-                self._connection.execute("DELETE FROM objects WHERE digest = ?", (digest,))
-                return None
-            self._connection.execute(
-                "UPDATE objects SET used_at = ? WHERE digest = ?", (time.time(), digest)
-            )
+        built = _decoded(rows[0]["header"], rows[0]["code"])
+        if built is None or built.digest != digest:
+            self._do("DELETE FROM objects WHERE digest = ?", digest)
+            return None
+        self._do("UPDATE objects SET used_at = ? WHERE digest = ?", time.time(), digest)
         return built
 
     @property
     def bytes(self) -> int:
         """Size of all stored code."""
-        with plain_errors(self._path):
-            row = self._connection.execute("SELECT total(length(code)) FROM objects").fetchone()
+        [row] = self._rows("SELECT total(length(code)) FROM objects")
         return int(row[0])
 
     def _evict(self) -> None:
         while self.bytes > self.max_bytes:
-            with plain_errors(self._path):
-                self._connection.execute(
-                    "DELETE FROM objects WHERE digest = "
-                    "(SELECT digest FROM objects ORDER BY used_at, digest LIMIT 1)"
-                )
+            self._do(
+                "DELETE FROM objects WHERE digest = "
+                "(SELECT digest FROM objects ORDER BY used_at, digest LIMIT 1)"
+            )
 
 
 def _decoded(header: str, code: bytes) -> Built | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ansorpy.arrays import Floats
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.results import BELIEVED
 from ansorpy.measure.records.rows import NOW, Position
-from ansorpy.measure.records.schema import plain_errors, transaction
+from ansorpy.measure.records.schema import Store, plain_errors, transaction
 from ansorpy.measure.result import TrialKind
 
 __all__ = ["SampleStore", "Sampled", "Samples"]
@@ -81,12 +80,8 @@ class Sampled:
     samples: int
 
 
-class SampleStore:
+class SampleStore(Store):
     """The samples in a tuning database, one per trial; times are read from the results."""
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
 
     def put(self, trials: Iterable[int], samples: Samples) -> None:
         """Store *samples* of the finished trials with these numbers, in one transaction."""
@@ -101,13 +96,12 @@ class SampleStore:
 
     def known(self, task_key: str, version: str, at: Position = NOW) -> set[int]:
         """Numbers of a task's trials that have a sample of this *version*."""
-        with plain_errors(self._path):
-            rows = self._connection.execute(
-                "SELECT trial FROM samples JOIN trials ON trials.id = trial"
-                " WHERE task_key = ? AND version = ? AND samples.id <= ?",
-                (task_key, version, at.samples),
-            )
-            return {int(row["trial"]) for row in rows}
+        rows = self._rows(
+            "SELECT trial FROM samples JOIN trials ON trials.id = trial"
+            " WHERE task_key = ? AND version = ? AND samples.id <= ?",
+            task_key, version, at.samples,
+        )  # fmt: skip
+        return {int(row["trial"]) for row in rows}
 
     def of(
         self,
@@ -125,9 +119,7 @@ class SampleStore:
         found = {}
         for key in task_keys:
             limit = _NO_LIMIT if most is None else most.get(key, _NO_LIMIT)
-            with plain_errors(self._path):
-                asked = (at.results, key, version, at.samples, limit, limit)
-                rows = self._connection.execute(_EVENLY, asked).fetchall()
+            rows = self._rows(_EVENLY, at.results, key, version, at.samples, limit, limit)
             samples = _decoded(rows, version, width)
             if len(samples):
                 found[key] = samples
@@ -135,15 +127,14 @@ class SampleStore:
 
     def tasks_like(self, task: Task, version: str, at: Position = NOW) -> list[Sampled]:
         """The tasks with samples of *version*, recorded for *task*'s machine and thread count."""
-        with plain_errors(self._path):
-            rows = self._connection.execute(
-                "SELECT tasks.key, class_key, COUNT(*) AS samples FROM tasks"
-                " JOIN trials ON task_key = tasks.key JOIN samples ON trial = trials.id"
-                " WHERE version = ? AND samples.id <= ? AND threads = ? AND target ="
-                " (SELECT target FROM tasks WHERE key = ?) GROUP BY tasks.key ORDER BY tasks.key",
-                (version, at.samples, task.threads, task.key),
-            )
-            return [Sampled(r["key"], r["class_key"], r["samples"]) for r in rows]
+        rows = self._rows(
+            "SELECT tasks.key, class_key, COUNT(*) AS samples FROM tasks"
+            " JOIN trials ON task_key = tasks.key JOIN samples ON trial = trials.id"
+            " WHERE version = ? AND samples.id <= ? AND threads = ? AND target ="
+            " (SELECT target FROM tasks WHERE key = ?) GROUP BY tasks.key ORDER BY tasks.key",
+            version, at.samples, task.threads, task.key,
+        )  # fmt: skip
+        return [Sampled(r["key"], r["class_key"], r["samples"]) for r in rows]
 
 
 def _decoded(rows: Iterable[sqlite3.Row], version: str, width: int) -> Samples:

@@ -20,7 +20,7 @@ from ansorpy.profiler import Activity, profiled
 
 __all__ = [
     "FORMAT", "IN_MEMORY", "connect", "demand_format", "is_read_only", "open_to_read",
-    "plain_errors", "transaction",
+    "Store", "plain_errors", "transaction",
 ]  # fmt: skip
 
 FORMAT = 10
@@ -332,3 +332,20 @@ def plain_errors(path: Path) -> Iterator[None]:
         raise ForeignFile(
             f"{path} is not a tuning database, or is damaged: {error}", hint=_repair_hint(path)
         ) from None
+
+
+class Store:
+    """A part of a tuning database: statements on its *connection*, with plain errors."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def _do(self, sql: str, *values: object) -> sqlite3.Cursor:
+        with plain_errors(self._path), profiled(Activity.RECORD):
+            return self._connection.execute(sql, values)
+
+    def _rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
+        """All rows, read at once: what is damaged in them is an error of the file."""
+        with plain_errors(self._path), profiled(Activity.RECORD):
+            return self._connection.execute(sql, values).fetchall()

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ansorpy.measure.records.rows import EventRow, Session, read_row
-from ansorpy.measure.records.schema import is_read_only, plain_errors
+from ansorpy.measure.records.schema import Store, is_read_only
 from ansorpy.measure.workers.processes import described_process, is_running, process_identity
-from ansorpy.profiler import Activity, profiled
 
 __all__ = ["SessionStore", "warn_of_writers"]
 
@@ -30,7 +29,7 @@ def warn_of_writers(path: Path, processes: list[int]) -> None:
         _LOG.warning("%s is also written by %s; all keep every trial", path, others)
 
 
-class SessionStore:
+class SessionStore(Store):
     """All sessions; *seed* and *versions* are recorded with that of this run."""
 
     def __init__(
@@ -40,8 +39,7 @@ class SessionStore:
         seed: int = 0,
         versions: Mapping[str, str] | None = None,
     ) -> None:
-        self._connection = connection
-        self._path = path
+        super().__init__(connection, path)
         self._seed = seed
         self._versions = dict(versions or {})
         self.begun: int | None = None
@@ -63,12 +61,12 @@ class SessionStore:
 
     def all(self) -> list[Session]:
         """All runs that wrote to this file, in order."""
-        rows = self._do("SELECT * FROM sessions ORDER BY id")
+        rows = self._rows("SELECT * FROM sessions ORDER BY id")
         return [read_row(Session, row, self._path) for row in rows]
 
     def others(self) -> list[int]:
         """The processes of the other runs that are writing to this file now."""
-        rows = self._do("SELECT process FROM sessions WHERE ended_at IS NULL AND id IS NOT ?",
+        rows = self._rows("SELECT process FROM sessions WHERE ended_at IS NULL AND id IS NOT ?",
                         self.begun)  # fmt: skip
         running = {str(row["process"]) for row in rows} - {process_identity()}
         return sorted(int(p.split(":")[1]) for p in running if is_running(p))
@@ -77,7 +75,7 @@ class SessionStore:
         """Whether the run with this number is this one, or still running."""
         if session == self.begun:
             return True
-        rows = self._do("SELECT * FROM sessions WHERE id = ?", session)
+        rows = self._rows("SELECT * FROM sessions WHERE id = ?", session)
         owners = [read_row(Session, row, self._path) for row in rows]
         return any(o.ended_at is None and is_running(o.process) for o in owners)
 
@@ -90,7 +88,7 @@ class SessionStore:
 
     def events(self, session: int) -> list[EventRow]:
         """The events of one run, in order."""
-        rows = self._do("SELECT * FROM events WHERE session = ? ORDER BY id", session)
+        rows = self._rows("SELECT * FROM events WHERE session = ? ORDER BY id", session)
         return [read_row(EventRow, row, self._path) for row in rows]
 
     def note_ending(self, reason: str) -> None:
@@ -114,7 +112,3 @@ class SessionStore:
                 time.time(), failure, self.begun,
             )  # fmt: skip
             self.begun = None
-
-    def _do(self, sql: str, *values: object) -> sqlite3.Cursor:
-        with plain_errors(self._path), profiled(Activity.RECORD):
-            return self._connection.execute(sql, values)

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.llvm.objects.memory import ALIGNMENT, aligned_empty
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role
-from ansorpy.ir.strides import dense_strides
+from ansorpy.ir.strides import ALIGNMENT_BYTES, dense_strides, padded
 from ansorpy.measure.build.built import ParamSpec
 from ansorpy.measure.check.guard import GuardedArray
 from ansorpy.measure.run.inputs import drawn_inputs
@@ -120,10 +120,10 @@ class CheckBuffers:
     def __init__(self, task: TaskArrays, packed: Sequence[ParamSpec], workspace_bytes: int) -> None:
         self.task = task
         self.packed = {
-            spec.name: GuardedArray(spec.shape, spec.dtype.numpy, align=ALIGNMENT)
+            spec.name: GuardedArray(spec.shape, spec.dtype.numpy, align=ALIGNMENT_BYTES)
             for spec in packed
         }
-        self.workspace = GuardedArray((max(1, workspace_bytes),), np.uint8, align=ALIGNMENT)
+        self.workspace = GuardedArray((max(1, workspace_bytes),), np.uint8, align=ALIGNMENT_BYTES)
         # Unpacked constants are guaranteed cache-line alignment too; inputs only element alignment.
         self._aligned: dict[str, GuardedArray] = {}
         for guarded in (*self.packed.values(), *task.checked, self.workspace):
@@ -166,7 +166,7 @@ class CheckBuffers:
     def _constant(self, name: str) -> GuardedArray:
         if name not in self._aligned:
             source = self._placeholder(name).array
-            self._aligned[name] = GuardedArray(source.shape, source.dtype, align=ALIGNMENT)
+            self._aligned[name] = GuardedArray(source.shape, source.dtype, align=ALIGNMENT_BYTES)
             self._aligned[name].array[...] = source
             self._aligned[name].seal()
         return self._aligned[name]
@@ -187,7 +187,7 @@ class ConstantCopies:
         constants: dict[str, Array],
         reuse_distance_bytes: int,
     ) -> None:
-        size = sum(_rounded(values.nbytes) for values in constants.values())
+        size = sum(padded(values.nbytes) for values in constants.values())
         copies = turns(reuse_distance_bytes, size)
         floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
         others = {n: v for n, v in constants.items() if n not in floats}
@@ -234,7 +234,7 @@ def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:
     starts, size = {}, 0
     for name, values in arrays.items():
         starts[name] = size
-        size += _rounded(values.nbytes)
+        size += padded(values.nbytes)
     return starts, size
 
 
@@ -244,10 +244,6 @@ def _fits(spec: ParamSpec, array: Array) -> bool:
     apart = [step * array.itemsize for step, n in zip(steps, spec.shape, strict=True) if n != 1]
     own = [step for step, n in zip(array.strides, array.shape, strict=True) if n != 1]
     return (array.shape, array.dtype, own) == (spec.shape, spec.dtype.numpy, apart)
-
-
-def _rounded(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:

@@ -11,7 +11,6 @@ pidfd, and at its end the exit status (negative: a signal).
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import os
@@ -27,6 +26,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from ansorpy.measure.workers import worker
+from ansorpy.measure.workers.processes import die_with_parent
 
 __all__ = ["DESCRIPTORS", "MOST_BYTES", "Order", "main"]
 
@@ -49,7 +49,6 @@ _PRELOADED = (
 _GARBAGE = 50_000
 """Objects that a worker makes between two collections.  Python's 700 costs a twentieth of the time
 of predictions, which make hardly any cycles."""
-_PR_SET_PDEATHSIG = 1
 
 
 class Order(BaseModel):
@@ -190,10 +189,7 @@ def _isolate(parent: int) -> None:
 
     A session of its own keeps Ctrl-C in a terminal from it.
     """
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        # The parent died before prctl took effect.
-        os._exit(0)
+    die_with_parent(parent)
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:

@@ -1,14 +1,17 @@
-"""Identify processes even when their process IDs are reused."""
+"""Identify processes even when their process IDs are reused, and have one end with its parent."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 from pathlib import Path
 
-__all__ = ["described_process", "is_running", "process_identity", "processor_s"]
+__all__ = ["described_process", "die_with_parent", "is_running", "process_identity", "processor_s"]
 
 _SHOWN = 80
 """Characters of a command line that are shown."""
+_PR_SET_PDEATHSIG = 1
 
 
 def process_identity(pid: int | None = None) -> str:
@@ -35,6 +38,14 @@ def described_process(pid: int) -> str:
     text = " ".join(part.decode(errors="replace") for part in parts if part)
     shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
     return f"process {pid} ({shown})" if shown else f"process {pid}"
+
+
+def die_with_parent(parent: int) -> None:
+    """Have this process killed when *parent*, which started it, ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        # The parent died before prctl took effect.
+        os._exit(0)
 
 
 def _boot_id() -> str:

@@ -19,7 +19,7 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.extents import Extent, extreme, most, multiple_of
-from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.rewriter import substitute, without_casts
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
@@ -28,7 +28,6 @@ from ansorpy.rules.algorithms.softmax import (
     find_weighted_sums,
     narrowest,
     times_weight,
-    without_casts,
 )
 from ansorpy.schedule.decisions import VECTOR
 from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ansorpy.ir import builders
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, Expr, Load, Reduce, Var
-from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.rewriter import substitute, without_casts
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.softmax import (
@@ -16,7 +16,6 @@ from ansorpy.rules.algorithms.softmax import (
     find_weighted_sums,
     narrowest,
     times_weight,
-    without_casts,
 )
 from ansorpy.rules.gpu.mma_choice import has_mma_sync
 from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body

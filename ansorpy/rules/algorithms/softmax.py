@@ -25,11 +25,11 @@ from ansorpy.ir.expr import (
     Var,
     walk,
 )
-from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.rewriter import substitute, without_casts
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.lowering.dag_edit import map_loads
 
-__all__ = ["WeightedSum", "find_weighted_sums", "narrowest", "times_weight", "without_casts"]
+__all__ = ["WeightedSum", "find_weighted_sums", "narrowest", "times_weight"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +79,6 @@ def find_weighted_sums(dag: ComputeDAG) -> list[WeightedSum]:
     """Every sum of *dag* that a softmax weights, in order; matched on structure, not on names."""
     found = [_match(dag, op) for op in dag.computes if op not in dag.constant_ops]
     return [weighted for weighted in found if weighted is not None]
-
-
-def without_casts(e: Expr) -> Expr:
-    """*e* without conversions around it."""
-    while isinstance(e, Cast):
-        e = e.x
-    return e
 
 
 def narrowest(weight: Expr) -> DType:

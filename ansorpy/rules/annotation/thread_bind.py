@@ -14,7 +14,7 @@ from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles, threads
 from ansorpy.rules.gpu.mma_choice import nearest_axis
 from ansorpy.rules.gpu.row_blocks import thread_sources, threads_in_rows
 from ansorpy.rules.gpu.warp_tiling import team_of, warp_sum
-from ansorpy.rules.gpu.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
+from ansorpy.rules.gpu.wide_copies import draw_reductions, draw_splits, row_length, widen_copies
 from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.matching.kernels import (
     kernel_of,
@@ -332,7 +332,7 @@ def _whole_vectors(state: State, name: str, column: str) -> Constraint:
     """The constraint that a tile's rows are whole vectors, so that no vector spans two rows."""
 
     def holds(bounds: Bounds) -> Size:
-        row = row_of(bounds, bounds.state.stage(name))
+        row = row_length(bounds, bounds.state.stage(name))
         return 1 - above(bounds.values[column] - size_gcd(row, bounds.values[column]), 0)
 
     return Constraint(f"{name}.vectors", holds)

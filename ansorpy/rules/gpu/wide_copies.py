@@ -13,13 +13,13 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.tables.size import Size, as_array
 
-__all__ = ["draw_reductions", "draw_splits", "row_of", "widen_copies"]
+__all__ = ["draw_reductions", "draw_splits", "row_length", "widen_copies"]
 
 _WIDEST = 0.8
 """The fraction of rows that get the widest vectors; the others keep the width that was drawn."""
 
 
-def row_of(bounds: Bounds, stage: Stage) -> Size:
+def row_length(bounds: Bounds, stage: Stage) -> Size:
     """Number of elements in a row of the tile that *stage* copies."""
     assert stage.attach is not None, stage.name
     level = bounds.state.stage(stage.attach.stage).index(stage.attach.iter)
@@ -42,7 +42,7 @@ def widen_copies(
             continue
 
         def row(bounds: Bounds, name: str = name) -> list[Size]:
-            return [row_of(bounds, space.state.stage(name))]
+            return [row_length(bounds, space.state.stage(name))]
 
         [extent] = space.compute(("row", name), row, table)
         extents = as_array(extent, len(table))

@@ -15,10 +15,9 @@ from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.steps.place import ComputeAtStep, ComputeInlineStep, ComputeRootStep
 
 __all__ = [
-    "Skeleton", "Steps", "placed_like", "places_after", "replayed", "rows_of", "skeleton_of",
+    "Skeleton", "placed_like", "places_after", "replayed", "rows_of", "skeleton_of",
 ]  # fmt: skip
 
-Steps: TypeAlias = Sequence[Step]
 """A recorded schedule, with every number filled in."""
 
 Skeleton: TypeAlias = tuple[Step, ...]
@@ -26,12 +25,12 @@ Skeleton: TypeAlias = tuple[Step, ...]
 _PLACES = (ComputeAtStep, ComputeInlineStep, ComputeRootStep)
 
 
-def skeleton_of(steps: Steps) -> Skeleton:
+def skeleton_of(steps: Sequence[Step]) -> Skeleton:
     """A key that all schedules of one placed sketch share, and few others have."""
     return tuple(step.skeleton() for step in steps)
 
 
-def placed_like(sketch: State, steps: Steps) -> State | None:
+def placed_like(sketch: State, steps: Sequence[Step]) -> State | None:
     """*sketch* with its stages placed and its drawn numbers chosen as in *steps*.
 
     None if *steps* do not begin as the sketch does, or if their placement steps fail on it.
@@ -44,7 +43,7 @@ def placed_like(sketch: State, steps: Steps) -> State | None:
     return replayed(sketch, [b if _was_drawn(a, b) else a for a, b in pairs], places)
 
 
-def places_after(sketch: State, steps: Steps) -> Steps | None:
+def places_after(sketch: State, steps: Sequence[Step]) -> Sequence[Step] | None:
     """The steps after those of *sketch* that place stages; None if *steps* begin differently."""
     at = end = len(sketch.history)
     if skeleton_of(sketch.history) != skeleton_of(steps[:at]):
@@ -54,7 +53,7 @@ def places_after(sketch: State, steps: Steps) -> Steps | None:
     return steps[at:end]
 
 
-def replayed(sketch: State, begun: Steps, places: Steps) -> State | None:
+def replayed(sketch: State, begun: Sequence[Step], places: Sequence[Step]) -> State | None:
     """*sketch* with its own steps replaced by *begun*, then *places*; None if that fails."""
     if not places and all(a is b for a, b in zip(begun, sketch.history, strict=True)):
         return sketch
@@ -70,7 +69,7 @@ def _was_drawn(step: Step, recorded: Step) -> bool:
 
 
 def rows_of(
-    space: Space, schedules: Sequence[Steps]
+    space: Space, schedules: Sequence[Sequence[Step]]
 ) -> tuple[Table, npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """The rows of *space* for *schedules*, the schedule of each row, and whether it is valid.
 
@@ -86,7 +85,7 @@ def rows_of(
     return table, np.array(members, dtype=np.intp), space.within(table) & space.valid(table)
 
 
-def _row(space: Space, steps: Steps) -> list[int] | None:
+def _row(space: Space, steps: Sequence[Step]) -> list[int] | None:
     """The column values that turn the space's state into the program of *steps*, if any."""
     history = space.state.history
     if len(history) != len(steps):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ansorpy.arrays import Floats
 from ansorpy.rules.placement.rfactor_factors import rfactor_splits
 from ansorpy.rules.predicates import is_computed_where_read
-from ansorpy.rules.reuse.recover import Steps, places_after, replayed
+from ansorpy.rules.reuse.recover import places_after, replayed
 from ansorpy.schedule.decisions import Decision, factorizations
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
@@ -25,7 +25,7 @@ _INNER = 4.0
 """How much more a factor weighs than the next outer one."""
 
 
-def refitted_sketch(sketch: State, steps: Steps) -> State | None:
+def refitted_sketch(sketch: State, steps: Sequence[Step]) -> State | None:
     """*sketch* with its stages placed as in *steps*, which were made for other shapes.
 
     Factors of rfactor splits become the nearest divisors.  None when *steps* do not begin as the
@@ -53,7 +53,7 @@ def _divided(step: Step, recorded: Step, extent: int) -> Step:
     return replace(step, factors=(int(nearest),))
 
 
-def numbers_of(steps: Steps) -> dict[str, int]:
+def numbers_of(steps: Sequence[Step]) -> dict[str, int]:
     """The numbers in *steps*, keyed by the columns that hold them when they are open."""
     return {name: number for step in steps for name, number in step.numbers().items()}
 

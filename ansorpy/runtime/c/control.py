@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ansorpy.graph.control import Inside, nested
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent
-from ansorpy.runtime.control import Argument, BranchSteps, LoopSteps, PlannedControl, Stride, Tells
+from ansorpy.runtime.control import Argument, LoopSteps, PlannedControl, Stride, Tells
 from ansorpy.runtime.execution_plan import ExecutionPlan
 
 __all__ = ["c_strides", "controlled"]
@@ -106,17 +106,12 @@ class _Writer:
             yield from self.parts(part.parts, inside)
             yield from self._behind(part.control)
         else:
-            yield from self._branch(part.control, part.parts, inside)
-
-    def _branch(
-        self, branch: BranchSteps, parts: Sequence[Part], inside: tuple[PlannedControl, ...]
-    ) -> Iterator[int | str]:
-        cut = sum(_first(part) < branch.middle for part in parts)
-        yield f"if ({self._flag(branch.condition)}) {{"
-        yield from self.parts(parts[:cut], inside)
-        yield "} else {"
-        yield from self.parts(parts[cut:], inside)
-        yield "}"
+            then, other = part.split(part.control.middle)
+            yield f"if ({self._flag(part.control.condition)}) {{"
+            yield from self.parts(then, inside)
+            yield "} else {"
+            yield from self.parts(other, inside)
+            yield "}"
 
     def _before(self, loop: LoopSteps) -> Iterator[str]:
         n = loop.number
@@ -160,10 +155,6 @@ class _Writer:
 
     def _flag(self, argument: Argument) -> str:
         return f"*({self.place(argument)})"
-
-
-def _first(part: Part) -> int:
-    return part if isinstance(part, int) else part.control.start
 
 
 def _ends(control: PlannedControl) -> tuple[int, int]:

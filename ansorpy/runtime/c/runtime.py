@@ -18,13 +18,13 @@ from ansorpy.codegen.c.loader import flags_of, load
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls, TracedCalls
-from ansorpy.runtime.c.source import binary_of, c_source, is_apart
+from ansorpy.runtime.c.source import c_source, is_apart
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.library.checksum import seal
-from ansorpy.runtime.library.forms import Form, Pack, form_of
+from ansorpy.runtime.library.forms import Form, Pack, constants_file, form_of
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
@@ -63,7 +63,7 @@ class CRuntime:
     def require_export(self, path: Path, target: Target) -> None:
         match form_of(path):
             case Form.C:
-                demand_writable(binary_of(path))
+                demand_writable(constants_file(path))
             case Form.SO:
                 find_compiler()
             case _:
@@ -96,7 +96,7 @@ class CRuntime:
 def _move(source: Path, path: Path, pool: NDArray[np.uint8]) -> None:
     """Move the complete C file *source*, and its constants if they are large, to *path*."""
     if is_apart(pool):
-        os.replace(binary_of(source), binary_of(path))
+        os.replace(constants_file(source), constants_file(path))
     os.replace(source, path)
 
 
@@ -107,7 +107,7 @@ def _write(
     constants = hashlib.sha256(pool.data).digest()
     metadata = metadata_of(plan, name, c_source(plan, name, pool, source), constants, triple)
     if is_apart(pool):
-        binary_of(source).write_bytes(pool.data)
+        constants_file(source).write_bytes(pool.data)
     source.write_text(c_source(plan, name, pool, source, metadata.model_dump_json()))
     return metadata
 

@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.c.emit import translation_unit
-from ansorpy.codegen.c.packed import CFunctions, unpacked
+from ansorpy.codegen.c.packed import PACKING, CFunctions
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.control import c_strides, controlled
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
+from ansorpy.runtime.library.forms import constants_file
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
-__all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]
+__all__ = ["MOST_BYTES", "c_source", "is_apart"]
 
-_ALIGNMENT = 64
 MOST_BYTES = 1 << 16
 """Maximum size of constants written into the C file itself, which every compiler can read."""
 
@@ -39,18 +40,13 @@ def is_apart(pool: NDArray[np.uint8]) -> bool:
     return pool.nbytes > MOST_BYTES
 
 
-def binary_of(source: Path) -> Path:
-    """The file with the large constants of the C file *source*: ``net.c.bin``, beside it."""
-    return source.with_name(f"{source.name}.bin")
-
-
 def c_source(
     plan: ExecutionPlan, name: str, pool: NDArray[np.uint8], source: Path, metadata: str = ""
 ) -> str:
     """The text of the C file *source*, which defines the program *name*.
 
     It includes ``<stem>.h`` and, if the constants are large, embeds the file that
-    :func:`binary_of` names.
+    :func:`.constants_file` names.
     """
     programs = _programs(plan)
     names = size_names([*(told.dim for told in plan.told), *plan.capacities, *plan.counted])
@@ -75,9 +71,9 @@ def c_source(
             "name": name,
             "upper": name.upper(),
             "header": f"{source.stem}.h",
-            "binary": binary_of(source).name,
+            "binary": constants_file(source).name,
             "metadata": _quoted(metadata),
-            "alignment": _ALIGNMENT,
+            "alignment": ALIGNMENT_BYTES,
             "declarations": [declared.format(program.symbol) for program in programs.values()],
             "unit": translation_unit(list(programs.values())).rstrip(),
             "threaded": any(p.style.threads == "openmp" for p in programs.values()),
@@ -162,7 +158,7 @@ def _capacity(dim: Dim, aliases: Sequence[Alias], names: Mapping[Dim, str]) -> d
 def _programs(plan: ExecutionPlan) -> dict[str, CFunctions]:
     """The functions of each program that *plan* calls, by symbol."""
     steps: dict[str, PlanStep] = {step.code.symbol: step for step in plan.steps}
-    return {symbol: unpacked(step.code.code)[0] for symbol, step in steps.items()}
+    return {symbol: PACKING.unpack(step.code.code)[0] for symbol, step in steps.items()}
 
 
 def _lines(pool: NDArray[np.uint8]) -> Iterator[str]:

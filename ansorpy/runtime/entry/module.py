@@ -13,12 +13,14 @@ from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import stamp_source
 from ansorpy.errors import CodegenError
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.runtime.constants import scratch_bytes, workspace_bytes
 from ansorpy.runtime.control import Argument, MemoryRegion
-from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
+from ansorpy.runtime.cpu_features import is_x86
+from ansorpy.runtime.entry.cpu_check import CHECK, emit_cpu_check
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
-from ansorpy.runtime.entry.text import ALIGNMENT, at, metadata_global, require
+from ansorpy.runtime.entry.text import at, metadata_global, require
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.data_object import has_large_sections
 from ansorpy.runtime.library.storage import Places
@@ -169,7 +171,7 @@ def _emit_make_constants(source: EntrySource) -> str:
         return text.render()
     text.define(f"call i32 @madvise(ptr @made, i64 {places.made_bytes}, i32 {_HUGE_PAGES})")
     size = scratch_bytes(plan)
-    scratch = text.define(f"call ptr @aligned_alloc(i64 {ALIGNMENT}, i64 {size})")
+    scratch = text.define(f"call ptr @aligned_alloc(i64 {ALIGNMENT_BYTES}, i64 {size})")
     require(text, f"icmp ne ptr {scratch}, null", Status.NO_MEMORY)
     code = text.define(f"call i32 @pack(ptr {scratch})")
     text.emit(f"call void @free(ptr {scratch})")

@@ -10,13 +10,14 @@ from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.clock import SPENT, START
 from ansorpy.graph.control import Inside, nested
 from ansorpy.ir.extents import dims_of
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import Argument, BranchSteps, MemoryRegion, PlannedControl
 from ansorpy.runtime.entry.aliases import check_aliases
 from ansorpy.runtime.entry.control import Flow
 from ansorpy.runtime.entry.sizes import Sizes, emit_size
 from ansorpy.runtime.entry.tensors import TENSOR_BYTES, difference, extent_of, place_of
-from ansorpy.runtime.entry.text import ALIGNMENT, aligned, at, require, return_unless
+from ansorpy.runtime.entry.text import aligned, at, require, return_unless
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.status import Status
@@ -47,7 +48,7 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
         size = text.define(f"add i64 {scratch}, {sizes.value(shared)}")
         more = text.define(f"icmp ugt i64 {size}, {largest}")
         largest = text.define(f"select i1 {more}, i64 {size}, i64 {largest}")
-    padded = text.define(f"add i64 {largest}, {ALIGNMENT - 1}")
+    padded = text.define(f"add i64 {largest}, {ALIGNMENT_BYTES - 1}")
     total = text.define(f"add i64 {padded}, {arena}")
     # A pointer is as wide as size_t.
     text.emit(f"store ptr {text.define(f'inttoptr i64 {total} to ptr')}, ptr %bytes")
@@ -154,17 +155,10 @@ class _Parts:
     def _control(
         self, part: Inside[PlannedControl], around: tuple[PlannedControl, ...]
     ) -> None:  # fmt: skip
-        control, inside = part.control, part.parts
-        bodies = [inside]
-        if isinstance(control, BranchSteps):
-            cut = sum(_first(p) < control.middle for p in inside)
-            bodies = [inside[:cut], inside[cut:]]
+        control = part.control
+        bodies = part.split(control.middle) if isinstance(control, BranchSteps) else (part.parts,)
         emits = [partial(self.emit, body, (*around, control)) for body in bodies]
         self.flow.emit(control, self.calls.address, emits)
-
-
-def _first(part: int | Inside[PlannedControl]) -> int:
-    return part if isinstance(part, int) else part.control.start
 
 
 class _Calls:

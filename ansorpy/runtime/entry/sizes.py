@@ -8,8 +8,9 @@ from functools import reduce
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.graph.memory import Slot
 from ansorpy.ir.extents import Extent, Form
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.ir.symbols import Dim, SizeOp
-from ansorpy.runtime.entry.text import ALIGNMENT, at, larger
+from ansorpy.runtime.entry.text import at, larger
 from ansorpy.runtime.sizes import Told
 
 __all__ = ["Sizes", "emit_layout", "emit_size"]
@@ -133,8 +134,8 @@ def emit_layout(dims: Sequence[Dim], slots: Sequence[Slot]) -> str:
         text.emit(f"store i64 {start}, ptr {at(text, '%offsets', 8 * number)}, align 8")
         size = slot.size_bytes
         if size not in padded:
-            more = text.define(f"add i64 {values.value(size)}, {ALIGNMENT - 1}")
-            padded[size] = text.define(f"and i64 {more}, {-ALIGNMENT}")
+            more = text.define(f"add i64 {values.value(size)}, {ALIGNMENT_BYTES - 1}")
+            padded[size] = text.define(f"and i64 {more}, {-ALIGNMENT_BYTES}")
         ends.append(text.define(f"add i64 {start}, {padded[size]}"))
     below = {number for slot in slots for number in slot.behind}
     last = [end for number, end in enumerate(ends) if number not in below]

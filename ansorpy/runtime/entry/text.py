@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.runtime.status import Status
 
 __all__ = [
-    "ALIGNMENT", "aligned", "at", "larger", "metadata_global", "require", "return_unless",
+    "aligned", "at", "larger", "metadata_global", "require", "return_unless",
 ]  # fmt: skip
-
-ALIGNMENT = 64
-"""Of the constants, the workspace and the values of the arena."""
 
 
 def metadata_global(name: str, metadata: str) -> str:
@@ -44,7 +42,7 @@ def at(text: FunctionText, base: str, offset: int | str) -> str:
 def aligned(text: FunctionText, pointer: str) -> str:
     """Round *pointer* up to the alignment of workspaces and arena values."""
     number = text.define(f"ptrtoint ptr {pointer} to i64")
-    skip = text.define(f"and i64 {text.define(f'sub i64 0, {number}')}, {ALIGNMENT - 1}")
+    skip = text.define(f"and i64 {text.define(f'sub i64 0, {number}')}, {ALIGNMENT_BYTES - 1}")
     return text.define(f"getelementptr i8, ptr {pointer}, i64 {skip}")
 
 

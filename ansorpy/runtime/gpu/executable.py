@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device.protocol import Device, Order, launch_all, repeat
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
 from ansorpy.ir.extents import most
@@ -23,7 +23,6 @@ from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
-from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.gpu.branches import accesses_of, branched
 from ansorpy.runtime.gpu.operands import DeviceOperand, operand
 from ansorpy.runtime.ports import Port
@@ -78,7 +77,7 @@ class GpuExecutable:
         self._device = device
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
         self._sized = SizedPorts.of(plan.inputs, plan.outputs)
-        self._starts = starts_of(plan.slots)
+        self._starts = plan.slot_starts
         self._orders = self._ordered()
         self._seen: _Seen = {}
         self._held: list[int] = []
@@ -90,7 +89,7 @@ class GpuExecutable:
         plan, device = self._plan, self._device
         for step in plan.steps:
             if step.code.digest not in self._modules:
-                launches, cubin = unpacked(step.code.code)
+                launches, cubin = PACKING.unpack(step.code.code)
                 self._modules[step.code.digest] = (launches, device.load(cubin))
         loaded = [module for _, module in self._modules.values()]
         held = (device, self._seen, loaded, self._held)

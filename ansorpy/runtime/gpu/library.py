@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.cuda.launch.plan import STRIDE_UNIT, Encoding, LaunchPlan
 from ansorpy.codegen.cuda.launch.plan import Argument as LaunchArgument
 from ansorpy.codegen.llvm.objects.build import compile_ir
@@ -19,7 +19,6 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, c_told, helpers
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
-from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.library.data_object import write_data_object
 from ansorpy.runtime.library.linker import Linker
 from ansorpy.runtime.ports import MAX_RANK, Port
@@ -110,7 +109,7 @@ def _modules(plan: ExecutionPlan, name: str) -> dict[str, _Module]:
     first = 0
     for step in plan.steps:
         if step.code.digest not in found:
-            launches, cubin = unpacked(step.code.code)
+            launches, cubin = PACKING.unpack(step.code.code)
             symbol = f"{name}_cubin_{len(found)}"
             found[step.code.digest] = _Module(symbol, launches, cubin, first)
             first += len(launches.launches)
@@ -139,7 +138,7 @@ def _launches(
     plan: ExecutionPlan, step: PlanStep, modules: Mapping[str, _Module], names: Mapping[Dim, str]
 ) -> Iterator[dict[str, object]]:
     module = modules[step.code.digest]
-    starts, own = starts_of(plan.slots), dict(zip(module.plan.dims, step.dims, strict=True))
+    starts, own = plan.slot_starts, dict(zip(module.plan.dims, step.dims, strict=True))
     names = {**names, **{dim: names[stated] for dim, stated in own.items()}}
 
     def value(argument: LaunchArgument) -> str:

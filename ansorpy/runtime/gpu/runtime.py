@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.cuda.device.driver import device_for
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls, TracedCalls
@@ -49,7 +49,7 @@ class GpuRuntime:
         )
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
-        return len(unpacked(code.code)[0].at(sizes))
+        return len(PACKING.unpack(code.code)[0].at(sizes))
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
         return MissingDependency(

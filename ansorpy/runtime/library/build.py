@@ -20,8 +20,9 @@ from ansorpy.runtime.entry.dispatch import emit_dispatch
 from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.library.archive import write_archive
-from ansorpy.runtime.library.data_object import SECTION, has_large_sections, write_data_object
-from ansorpy.runtime.library.forms import Form, Pack, form_of
+from ansorpy.runtime.library.data_object import has_large_sections, write_data_object
+from ansorpy.runtime.library.elf import CONSTANTS
+from ansorpy.runtime.library.forms import Form, Pack, constants_file, form_of
 from ansorpy.runtime.library.linker import (
     FUNCTIONS,
     find_linker,
@@ -34,14 +35,9 @@ from ansorpy.runtime.library.storage import Contents, stored
 from ansorpy.runtime.library.symbols import defined, renamed
 from ansorpy.target import Target
 
-__all__ = ["binary_of", "build_program"]
+__all__ = ["build_program"]
 
 _ELF = b"\x7fELF"
-
-
-def binary_of(listing: Path) -> Path:
-    """The file with the constants of the file *listing*: ``net.ll.bin``, beside it."""
-    return listing.with_name(f"{listing.name}.bin")
 
 
 def build_program(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None) -> Metadata:
@@ -211,15 +207,15 @@ class _Program:
             modules.append((ending_with_library(machine), machine))
         text, flags = ir_of(modules), "al" if has_large_sections(machine) else "a"
         taken_in = (
-            f'.pushsection {SECTION},"{flags}"', ".balign 64", f".globl {self.symbol}",
+            f'.pushsection {CONSTANTS},"{flags}"', ".balign 64", f".globl {self.symbol}",
             f".hidden {self.symbol}", f"{self.symbol}:",
-            f'.incbin "{binary_of(path).name}"', ".popsection",
+            f'.incbin "{constants_file(path).name}"', ".popsection",
         )  # fmt: skip
         if form is Form.ASM:
             text = assembly_of(text, machine) + "".join(f"\t{line}\n" for line in taken_in)
         else:
             lines = (line.replace('"', "\\22") for line in taken_in)
             text += "".join(f'\nmodule asm "{line}"' for line in lines) + "\n"
-        with binary_of(path).open("wb") as file:
+        with constants_file(path).open("wb") as file:
             file.writelines(self.contents.pieces)
         path.write_text(text)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansorpy.errors import ForeignFile
-from ansorpy.runtime.library.data_object import SECTION
-from ansorpy.runtime.library.elf import section_called
+from ansorpy.runtime.library.elf import constants_in
 
 __all__ = ["LARGE_BYTES", "SEAL_BYTES", "CheckedLibrary", "changed", "check", "seal"]
 
@@ -32,7 +31,7 @@ def seal(path: Path) -> None:
     """Append the checksums of the library *path*."""
     with path.open("r+b") as file:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
-            offset, size = section_called(SECTION, data)
+            offset, size = constants_in(data)
             if size < LARGE_BYTES:
                 offset = size = 0
             constants = hashlib.sha256(view[offset : offset + size]).digest()

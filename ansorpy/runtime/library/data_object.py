@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from ansorpy.ir.strides import ALIGNMENT_BYTES
+from ansorpy.runtime.library.elf import CONSTANTS
 from ansorpy.target import Target
 
-__all__ = ["SECTION", "has_large_sections", "write_data_object"]
+__all__ = ["has_large_sections", "write_data_object"]
 
-SECTION = ".lrodata"
-"""Name of the section, which linkers keep apart from all others; on x86-64, it may be large."""
-
-_ALIGNMENT = 64
 _PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
 _ALLOC, _LARGE = 2, 0x10000000
 _X86_64 = 62
@@ -71,10 +69,10 @@ def write_data_object(
     form = _Format("<" if like[5] == 1 else ">", like[4] == 2)
     ident, _, machine, version, _, _, _, flags, *_ = form.header.unpack_from(like)
     with path.open("wb") as file:
-        file.write(bytes(_ALIGNMENT))
+        file.write(bytes(ALIGNMENT_BYTES))
         for piece in pieces:
             file.write(piece)
-        size = file.tell() - _ALIGNMENT
+        size = file.tell() - ALIGNMENT_BYTES
         kind = _ALLOC | (_LARGE if machine == _X86_64 else 0)
         table = _write_tables(file, form, symbol, size, kind)
         entries = form.header.size, 0, 0, form.section.size, _COUNT, _SECTION_NAMES
@@ -87,7 +85,7 @@ def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, kind: i
 
     *kind*: Flags of the section with the data.
     """
-    section_names = [b"", SECTION.encode(), b".symtab", b".strtab"]
+    section_names = [b"", CONSTANTS.encode(), b".symtab", b".strtab"]
     section_names += [b".shstrtab", b".note.GNU-stack"]
     blank = form.symbol(0, 0, 0, 0, 0, 0)
     symbols = blank + form.symbol(1, 0, size, _GLOBAL_OBJECT, _HIDDEN, _DATA)
@@ -103,7 +101,7 @@ def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, kind: i
     # Fields: name, type, flags, address, offset, size, link, info, alignment, entry size.
     rows = (
         (0,) * 10,
-        (names[_DATA], _PROGBITS, kind, 0, _ALIGNMENT, size, 0, 0, _ALIGNMENT, 0),
+        (names[_DATA], _PROGBITS, kind, 0, ALIGNMENT_BYTES, size, 0, 0, ALIGNMENT_BYTES, 0),
         (names[_SYMBOLS], _SYMTAB, 0, 0, *places[0], _NAMES, 1, 8, len(blank)),
         (names[_NAMES], _STRTAB, 0, 0, *places[1], 0, 0, 1, 0),
         (names[_SECTION_NAMES], _STRTAB, 0, 0, *places[2], 0, 0, 1, 0),

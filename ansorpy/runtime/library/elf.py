@@ -11,32 +11,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansorpy.codegen.llvm.objects.elf import HEADER, MAGIC, Section, sections_of, symbols_of
 from ansorpy.errors import ForeignFile
 
-__all__ = ["Needs", "find_metadata", "machine_of", "needs_of", "section_called"]
+__all__ = ["CONSTANTS", "Needs", "constants_in", "find_metadata", "machine_of", "needs_of"]
+
+CONSTANTS = ".lrodata"
+"""Name of the section of a library's constants, which linkers keep apart from all others; on
+x86-64, it may be large."""
 
 _SUFFIX = b"_metadata"
-_ELF = b"\x7fELF\x02\x01"
-"""A 64-bit little-endian file."""
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
 _DYNAMIC, _NOBITS, _DYNSYM, _VERNEED = 6, 8, 11, 0x6FFFFFFE
 _ENTRY = struct.Struct("<qQ")
 _NEEDED = 1
 _NEED = struct.Struct("<HHIII")
 _VERSION = struct.Struct("<IHHII")
 _MAX_BYTES = 16 << 20
-
-
-@dataclass(frozen=True)
-class _Section:
-    name: int
-    kind: int
-    address: int
-    offset: int
-    size: int
-    link: int
 
 
 def find_metadata(path: Path) -> bytes:
@@ -63,13 +53,13 @@ def find_metadata(path: Path) -> bytes:
     return found
 
 
-def section_called(name: str, data: mmap.mmap) -> tuple[int, int]:
-    """Offset and bytes of a section of the ELF file *data*; zeros if it is missing or 32-bit."""
-    if data[:6] != _ELF:
+def constants_in(data: mmap.mmap) -> tuple[int, int]:
+    """Offset and bytes of the constants in the ELF file *data*; zeros without, or for 32 bits."""
+    if data[: len(MAGIC)] != MAGIC:
         return 0, 0
-    sections = _sections(data)
-    names = sections[_HEADER.unpack_from(data, 0)[13]].offset
-    wanted = name.encode() + b"\0"
+    sections = sections_of(data)
+    names = sections[HEADER.unpack_from(data, 0)[13]].offset
+    wanted = CONSTANTS.encode() + b"\0"
     for section in sections:
         start = names + section.name
         if data[start : start + len(wanted)] == wanted:
@@ -80,7 +70,7 @@ def section_called(name: str, data: mmap.mmap) -> tuple[int, int]:
 def machine_of(path: Path) -> int:
     """The machine number in the header of the ELF file *path* (``e_machine``)."""
     with path.open("rb") as file:
-        _, _, machine, *_ = _HEADER.unpack(file.read(_HEADER.size))
+        _, _, machine, *_ = HEADER.unpack(file.read(HEADER.size))
     return int(machine)
 
 
@@ -101,10 +91,10 @@ def needs_of(path: Path) -> Needs:
 
 
 def _named(
-    data: mmap.mmap, kind: int, places: Callable[[mmap.mmap, _Section], Iterator[int]]
+    data: mmap.mmap, kind: int, places: Callable[[mmap.mmap, Section], Iterator[int]]
 ) -> Iterator[str]:
     """The names at *places* of the sections of this *kind*."""
-    sections = _sections(data)
+    sections = sections_of(data)
     for section in sections:
         if section.kind == kind:
             names = sections[section.link].offset
@@ -113,7 +103,7 @@ def _named(
                 yield data[start : data.find(b"\0", start)].decode()
 
 
-def _needed(data: mmap.mmap, section: _Section) -> Iterator[int]:
+def _needed(data: mmap.mmap, section: Section) -> Iterator[int]:
     """The names, as offsets, of the libraries in *section*."""
     for at in range(section.offset, section.offset + section.size, _ENTRY.size):
         tag, name = _ENTRY.unpack_from(data, at)
@@ -121,7 +111,7 @@ def _needed(data: mmap.mmap, section: _Section) -> Iterator[int]:
             yield name
 
 
-def _versions(data: mmap.mmap, section: _Section) -> Iterator[int]:
+def _versions(data: mmap.mmap, section: Section) -> Iterator[int]:
     """The names, as offsets, of the versions in *section*: a list for each library, linked by
     distances of which the last is 0."""
     at, step = section.offset, 1
@@ -136,39 +126,19 @@ def _versions(data: mmap.mmap, section: _Section) -> Iterator[int]:
 
 
 def _search(data: mmap.mmap) -> bytes | None:
-    if data[:6] != _ELF:
+    if data[: len(MAGIC)] != MAGIC:
         raise ValueError("not a 64-bit little-endian ELF file")
-    sections = _sections(data)
+    sections = sections_of(data)
     for section in sections:
         if section.kind == _DYNSYM and section.link < len(sections):
-            for value, size in _metadata_symbols(data, section, sections[section.link]):
-                return _content(data, sections, value, size)
+            for symbol in symbols_of(data, section, sections[section.link]):
+                is_named = symbol.section and symbol.name.endswith(_SUFFIX)
+                if is_named and 0 < symbol.size <= _MAX_BYTES:
+                    return _content(data, sections, symbol.value, symbol.size)
     return None
 
 
-def _sections(data: mmap.mmap) -> list[_Section]:
-    fields = _HEADER.unpack_from(data, 0)
-    table, entry_bytes, count = fields[6], fields[11], fields[12]
-    return [_section(data, table + k * entry_bytes) for k in range(count)]
-
-
-def _section(data: mmap.mmap, at: int) -> _Section:
-    name, kind, _, address, offset, size, link, *_ = _SECTION.unpack_from(data, at)
-    return _Section(name, kind, address, offset, size, link)
-
-
-def _metadata_symbols(
-    data: mmap.mmap, symbols: _Section, names: _Section
-) -> Iterator[tuple[int, int]]:
-    for at in range(symbols.offset, symbols.offset + symbols.size, _SYMBOL.size):
-        name, _, _, where, value, size = _SYMBOL.unpack_from(data, at)
-        start = names.offset + name
-        end = data.find(b"\0", start)
-        if where and data[start:end].endswith(_SUFFIX) and 0 < size <= _MAX_BYTES:
-            yield value, size
-
-
-def _content(data: mmap.mmap, sections: list[_Section], value: int, size: int) -> bytes | None:
+def _content(data: mmap.mmap, sections: list[Section], value: int, size: int) -> bytes | None:
     for section in sections:
         inside = section.address and section.address <= value < section.address + section.size
         if inside and section.kind != _NOBITS:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ansorpy.errors import UsageError
 
-__all__ = ["Form", "Pack", "form_of"]
+__all__ = ["Form", "Pack", "constants_file", "form_of"]
 
 
 class Form(StrEnum):
@@ -54,3 +54,8 @@ def form_of(path: Path) -> Form:
         f"the name {path.name} does not say what to write",
         hint=f"let it end in {', '.join(form.suffix for form in Form)}",
     )
+
+
+def constants_file(text: Path) -> Path:
+    """The file with the constants of a program written as *text*: ``net.c.bin``, beside it."""
+    return text.with_name(f"{text.name}.bin")

@@ -13,7 +13,7 @@ from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import least
 from ansorpy.ir.narrow import ElementType
 from ansorpy.ir.symbols import Dim
-from ansorpy.runtime.library.extents import extent_of
+from ansorpy.ir.text.extents import extent_of
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.sizes import told_by
 
@@ -42,7 +42,7 @@ class DimSpec(_Part):
 
 
 class TensorSpec(_Part):
-    """One input or output; :mod:`ansorpy.runtime.library.extents` says how extents are written."""
+    """One input or output; extents are data of :mod:`ansorpy.ir.text.extents`, dimensions named."""
 
     name: str
     shape: tuple[int | list[Any], ...]
@@ -125,9 +125,13 @@ class Metadata(_Part):
         return {spec.name: spec.dim() for spec in self.dims}
 
     def _ports(self, tensors: Sequence[TensorSpec]) -> tuple[Port, ...]:
-        dims = self.named_dims
+        def dim(name: object) -> Dim:
+            if isinstance(name, str) and name in self.named_dims:
+                return self.named_dims[name]
+            raise ValueError(f"{name!r:.40} is not a part of an extent")
+
         return tuple(
-            Port(tensor.name, tuple(extent_of(n, dims) for n in tensor.shape), tensor.dtype.numpy)
+            Port(tensor.name, tuple(extent_of(n, dim) for n in tensor.shape), tensor.dtype.numpy)
             for tensor in tensors
         )
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ansorpy.arrays import Array
+from ansorpy.ir.strides import padded
 from ansorpy.runtime.constants import growing, make_pool, results, settled
-from ansorpy.runtime.execution_plan import ExecutionPlan, padded
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.forms import Pack
 
 __all__ = ["Contents", "Places", "stored"]

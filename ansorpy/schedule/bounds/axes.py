@@ -1,4 +1,7 @@
-"""Axis values as expressions of the current loops, from a stage's split and fuse relations."""
+"""What a stage's split and fuse relations say of its loops.
+
+Extents, axis values as expressions of the current loops, raggedness, fixed and unknown starts.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ from ansorpy.schedule.tables.size import (
 )
 
 __all__ = [
-    "axis_exprs", "guard", "is_ragged", "iter_extents", "number", "overshoot", "ragged",
-    "runs_in_full",
+    "axis_exprs", "guard", "is_ragged", "iter_extents", "leaves_rest", "mark", "number",
+    "overshoot", "ragged", "runs_in_full", "untouched",
 ]  # fmt: skip
 
 
@@ -157,3 +160,26 @@ def guard(
     """The condition ``loop < extent`` of a split, given the *values* of :func:`axis_exprs`."""
     loop = relation.parent
     return Compare(CompareOp.LT, linear(values[loop]).to_expr(), as_expr(extents[loop]))
+
+
+def leaves_rest(extent: Size, tile: Size) -> bool:
+    """Whether *tile* does not divide *extent*; open tiles are assumed to divide it."""
+    known = isinstance(extent, int | Symbolic) and isinstance(tile, int)
+    return known and is_multiple(extent, tile) == 0
+
+
+def untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:
+    """The fused loop, or nothing if a loop split from it is fixed outside the level."""
+    names = {relation.child}
+    for r in stage.relations:
+        if isinstance(r, SplitRelation) and r.parent in names:
+            names.update(r.children)
+    return set() if names & fixed else {relation.child}
+
+
+def mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:
+    """Mark a split loop as fixed if all its parts are, and its start as unknown if a part's is."""
+    if all(child in fixed for child in children):
+        fixed.add(parent)
+    if any(child in whole for child in children):
+        whole.add(parent)

@@ -27,11 +27,10 @@ from typing import TYPE_CHECKING, cast
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.extents import Extent, extreme
-from ansorpy.ir.loops import Scope
+from ansorpy.ir.loops import ALONE, WARP_LANES, ForKinds, Scope
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.bounds.axes import runs_in_full
-from ansorpy.schedule.bounds.known import is_ragged, mark, untouched
+from ansorpy.schedule.bounds.axes import leaves_rest, mark, runs_in_full, untouched
 from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
     ZERO,
@@ -45,7 +44,6 @@ from ansorpy.schedule.bounds.spans import (
     touched,
 )
 from ansorpy.schedule.decisions import Product, value_of
-from ansorpy.schedule.kinds import ALONE, LANES, Kinds, shared_by
 from ansorpy.schedule.lowering.inlining import InlinedDAG
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import (
@@ -85,7 +83,7 @@ class Bounds:
         self.second = second or {}
         self.inlined_dag: InlinedDAG = state.inlined_dag
         self._extents: dict[str, dict[str, Size]] = {}
-        self._needs: dict[tuple[str, str, int, Kinds], tuple[Span, ...]] = {}
+        self._needs: dict[tuple[str, str, int, ForKinds], tuple[Span, ...]] = {}
         self._reaches: dict[str, tuple[Extent, ...]] = {}
         self._masked: dict[str, bool] = {}
 
@@ -125,7 +123,7 @@ class Bounds:
             self._extents[name] = extents
         return self._extents[name]
 
-    def inside(self, name: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
+    def inside(self, name: str, level: int, among: ForKinds = ALONE) -> dict[str, Span]:
         """The box over which the stage's loops inside loop number *level* run, for each axis.
 
         With *among*, this is the union of these boxes over all iterations of the enclosing loops of
@@ -149,7 +147,7 @@ class Bounds:
             for a in (*op.axes, *op.reduce_axes)
         }
 
-    def _sway(self, name: str, among: Kinds) -> dict[str, Size | None]:
+    def _sway(self, name: str, among: ForKinds) -> dict[str, Size | None]:
         """How far the :meth:`region` of *name* moves over the enclosing loops of kinds *among*.
 
         The distances are by axis; None if unknown because the start is not affine.  Lanes that
@@ -158,7 +156,7 @@ class Bounds:
         stage = self.state.stage(name)
         if stage.attach is None:
             return {}
-        among = among - LANES if stage.scope is Scope.WARP else among
+        among = among - WARP_LANES if stage.scope is Scope.WARP else among
         owner = self.state.stage(stage.attach.stage)
         level = owner.index(stage.attach.iter)
         threads = {it.name for it in owner.iters[: level + 1] if it.annotation in among}
@@ -281,16 +279,16 @@ class Bounds:
         inside = self.state.stage(carried.host).index(carried.iter) >= level
         return carried.host == owner and inside
 
-    def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
+    def box(self, name: str, owner: str, level: int, among: ForKinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
 
         For *owner* itself this is :meth:`inside`.  For other stages it covers the box both where it
         is needed and where it is moved to, and is not clipped.  *among* is as in :meth:`inside`.
         """
         if name == owner:
-            return self.inside(name, level, among=among)
+            return self.inside(name, level, among)
         op, masked, overshot = self.op(name), self.masked(name), self._overshot(owner)
-        needs = self.needs(name, owner, level, among=among)
+        needs = self.needs(name, owner, level, among)
         spans: dict[str, Span] = {}
         for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True):
             moves = {part.axis for part, _ in span.origin.terms} if span.origin else set()
@@ -354,7 +352,7 @@ class Bounds:
                 found |= set(relation.parents) if relation.child in found else set()
                 continue
             tile, extent = self.number(sum(relation.factors, ())), extents[relation.parent]
-            ragged = relation.tail == "guard" and is_ragged(extent, tile)
+            ragged = relation.tail == "guard" and leaves_rest(extent, tile)
             found |= {relation.parent} if ragged or found & set(relation.children) else set()
         return found
 
@@ -396,25 +394,25 @@ class Bounds:
         whole.update((a.name, Span(ZERO, a.extent, 0)) for a in op.reduce_axes)
         return [end_of(touched(index, op, whole)) for index in indices]
 
-    def needs(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> tuple[Span, ...]:
+    def needs(self, name: str, owner: str, level: int, among: ForKinds = ALONE) -> tuple[Span, ...]:
         """The box of tensor *name* that readers need; neither clipped nor moved.
 
         This is the union over the threads that share the tensor's memory and those of kinds
         *among*.  Boxes of producers are derived from it: if they were derived from a box that is
         clipped but not yet moved, they would miss elements that the moved box reads.
         """
-        key = (name, owner, level, among | shared_by(self.state.stage(name)))
+        key = (name, owner, level, among | self.state.stage(name).shared_by)
         if key not in self._needs:
             self._needs[key] = tuple(self._reads_of(*key))
         return self._needs[key]
 
-    def _reads_of(self, name: str, owner: str, level: int, among: Kinds) -> Iterable[Span]:
+    def _reads_of(self, name: str, owner: str, level: int, among: ForKinds) -> Iterable[Span]:
         for dim, found in enumerate(self._touched(name, owner, level, among)):
             span = hull([span for span, _ in found], [lag for _, lag in found])
             yield self._anywhere(name, dim, among) if span is None else span
 
     def _touched(
-        self, name: str, owner: str, level: int, among: Kinds
+        self, name: str, owner: str, level: int, among: ForKinds
     ) -> list[list[tuple[Span, Extent]]]:
         """By dimension of tensor *name*, the span of each load and its lag (:func:`hull`)."""
         found: list[list[tuple[Span, Extent]]] = [[] for _ in self.state.stage(name).op.shape]
@@ -423,14 +421,14 @@ class Bounds:
             self._require_within(reader, name, owner, level)
             if self._continued(reader, owner, level):
                 continue  # in each iteration, it reads what other stages there need as well
-            op, box = self.op(reader), self.box(reader, owner, level, among=among)
+            op, box = self.op(reader), self.box(reader, owner, level, among)
             ends = self._ends_read(reader, indices)
             for d, index in enumerate(indices):
                 lag = 0 if masked else self._reach(name)[d] - ends[d]
                 found[d].append((touched(index, op, box), lag))
         return found
 
-    def _anywhere(self, name: str, dim: int, among: Kinds) -> Span:
+    def _anywhere(self, name: str, dim: int, among: ForKinds) -> Span:
         """A whole dimension of tensor *name*, for loads whose starts are unknown or too different.
 
         A :meth:`masked` box also includes what threads beyond the ends of their axes read after it.

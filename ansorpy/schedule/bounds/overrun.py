@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ansorpy.ir.loops import ALONE, ForKinds
 from ansorpy.schedule.bounds.spans import ZERO, Span, limits
-from ansorpy.schedule.kinds import ALONE, Kinds
 from ansorpy.schedule.tables.size import Size, above, size_max, size_min
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["is_read_before_start", "read_beyond_end"]
 
 
-def read_beyond_end(bounds: Bounds, name: str, dim: int, among: Kinds) -> Size:
+def read_beyond_end(bounds: Bounds, name: str, dim: int, among: ForKinds) -> Size:
     """Number of elements of tensor *name* that such threads read after the end of a dimension.
 
     *among* is as in :meth:`~ansorpy.schedule.bounds.inference.Bounds.inside`.
@@ -41,7 +41,7 @@ def is_read_before_start(bounds: Bounds, name: str) -> bool:
 
 
 def _limits(
-    bounds: Bounds, name: str, dim: int, among: Kinds
+    bounds: Bounds, name: str, dim: int, among: ForKinds
 ) -> Iterator[tuple[tuple[Size, Size], tuple[Size, Size]]]:
     """The least and greatest index of each read: within the reader's axes, and over all threads.
 
@@ -49,7 +49,7 @@ def _limits(
     """
     root = _root(bounds, name)
     for reader in bounds.inlined_dag.readers.get(name, ()):
-        op, box = bounds.op(reader), bounds.box(reader, root, -1, among=among)
+        op, box = bounds.op(reader), bounds.box(reader, root, -1, among)
         axes = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
         for indices in bounds.inlined_dag.index_tuples(reader, name):
             inside, reached = limits(indices[dim], op, axes), limits(indices[dim], op, box)

@@ -10,14 +10,13 @@ from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, Var, as_expr
 from ansorpy.ir.extents import Extent, Symbolic, extreme, least
-from ansorpy.ir.loops import Buffer, ForKind
+from ansorpy.ir.loops import BLOCK_THREADS, Buffer, ForKind, ForKinds
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.rewrite.simplify import simplify
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Span
-from ansorpy.schedule.kinds import BLOCK_THREADS, Kinds
 from ansorpy.schedule.lowering.gpu.overlays import overlays
 from ansorpy.schedule.lowering.packing import Packing, plan_packing
 
@@ -104,7 +103,7 @@ class LoweringContext:
         """True inside a parallel loop."""
         return self._parallel > 0
 
-    def of_first(self, kinds: Kinds, value: Expr) -> Expr:
+    def of_first(self, kinds: ForKinds, value: Expr) -> Expr:
         """*value* in the first iteration of the enclosing thread loops of these *kinds*."""
         first = {var: as_expr(0) for var, (kind, _) in self._threads.items() if kind in kinds}
         return substitute(substitute(value, self._definitions), first)

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from ansorpy.errors import ScheduleError
+from ansorpy.ir import builders
 from ansorpy.ir.expr import AxisKind, Expr, Load, Reduce, Var, as_expr
-from ansorpy.ir.loops import Seq, Stmt, Store
+from ansorpy.ir.loops import WARP_LANES, Seq, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import substitute
-from ansorpy.schedule.kinds import LANES
 from ansorpy.schedule.lowering.context import Index
 from ansorpy.schedule.lowering.gpu.lane_loops import LaneLoops
-from ansorpy.schedule.lowering.gpu.rescaling import rescaling
 from ansorpy.schedule.lowering.stage_indices import StageIndices
 
 __all__ = ["EachElement"]
@@ -52,7 +51,7 @@ class EachElement(StageIndices, ABC):
             )
             after = self.outer.load(self.name, now)
             assert isinstance(after, Load) and after.source is top
-            factor = rescaling(Load(before, after.indices), after, how.scale)
+            factor = _growth(Load(before, after.indices), after, how.scale)
             at = self._write_index()
             return self._guarded(Store(self.buffer, at, Load(self.buffer, at) * factor, None))
 
@@ -77,7 +76,7 @@ class EachElement(StageIndices, ABC):
 
     def _each_own(self, level: int, body: Callable[[], Stmt]) -> Stmt:
         """As :meth:`_each`; if an instruction computes fragments, by the lanes that hold them."""
-        by_lanes = any(it.annotation in LANES for it in self.stage.iters)
+        by_lanes = any(it.annotation in WARP_LANES for it in self.stage.iters)
         if self.stage.fragment is None or (self.stage.tensorized is None and by_lanes):
             return self._each(level, body)
         first = self._instruction_level()
@@ -108,3 +107,13 @@ class EachElement(StageIndices, ABC):
                 hint="tensorize the innermost loops",
             )  # fmt: skip
         return self.stage.index(self.stage.tensorized[0])
+
+
+def _growth(before: Expr, after: Expr, scale: float) -> Expr:
+    """What to multiply a sum of exponentials by when their maximum grows from *before* to *after*.
+
+    Scores that are all ``-inf`` so far have no finite maximum; their sums are 0.
+    """
+    lowest = -before.dtype.normal[1]
+    grown = builders.maximum(before, lowest) - builders.maximum(after, lowest)
+    return builders.exp(grown if scale == 1.0 else grown * scale)

@@ -22,6 +22,7 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.extents import Extent, Symbolic, most
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
+    BLOCK_THREADS,
     Alloc,
     Buffer,
     For,
@@ -38,7 +39,6 @@ from ansorpy.ir.sizes import fixed
 from ansorpy.schedule.asynchronous import grouped
 from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
-from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.lowering.context import Index, LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
 from ansorpy.schedule.lowering.each_element import EachElement
@@ -273,7 +273,7 @@ class _StageNest(EachElement):
     def _producer(self, stage: Stage, level: int) -> Producer:
         region = self.outer.bounds.region(stage.name, self.name, level)
         values = self._axis_values(level)
-        together = shared_by(stage)
+        together = stage.shared_by
         if together:
             values = {name: self.outer.of_first(together, value) for name, value in values.items()}
         starts = tuple(self.outer.simple(start_of(span, values)) for span in region)

@@ -25,7 +25,7 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.intrinsics import QUADS
-from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.rewriter import substitute, without_casts
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import Carried, Iter, Rescaled, SplitRelation, Stage
@@ -177,27 +177,21 @@ def _reads(op: ComputeOp, raised: ComputeOp) -> Iterator[tuple[Expr, ...]]:
 
 def _scale(raised: ComputeOp, top: Stage) -> float | None:
     """The scale of ``exp((x - top) * scale)``; None for other stages."""
-    call, scale = _without_casts(raised.body), 1.0
+    call, scale = without_casts(raised.body), 1.0
     if not isinstance(call, Call) or call.fn is not Function.EXP:
         return None
-    above = _without_casts(call.args[0])
+    above = without_casts(call.args[0])
     if isinstance(above, Binary) and above.op is BinaryOp.MUL:
         for factor, other in ((above.a, above.b), (above.b, above.a)):
             if isinstance(factor, Const):
-                scale, above = float(factor.value), _without_casts(other)
+                scale, above = float(factor.value), without_casts(other)
                 break
     if not isinstance(above, Binary) or above.op is not BinaryOp.SUB:
         return None
-    read = _without_casts(above.b)
+    read = without_casts(above.b)
     known = isinstance(read, Load) and read.source is top.op
     loads = [e for e in walk(raised.body) if isinstance(e, Load) and e.source is top.op]
     return scale if known and len(loads) == 1 and scale > 0 else None
-
-
-def _without_casts(e: Expr) -> Expr:
-    while isinstance(e, Cast):
-        e = e.x
-    return e
 
 
 def _finite(state: State, raised: ComputeOp, top: Stage) -> State:
@@ -235,7 +229,7 @@ def _types_of(raised: ComputeOp, top: Stage) -> Iterator[DType]:
     """The types that the value of *top* has on its way into *raised*."""
     yield top.op.dtype
     for e in walk(raised.body):
-        read = _without_casts(e)
+        read = without_casts(e)
         if isinstance(e, Cast) and isinstance(read, Load) and read.source is top.op:
             yield e.dtype
 

@@ -21,9 +21,8 @@ from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import ZERO, Origin
-from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
-from ansorpy.schedule.shared_memory import instances, stage_bytes
+from ansorpy.schedule.shared_memory import stage_bytes, tile_instances
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import Size
 
@@ -160,7 +159,7 @@ class _Builder:
             name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
             self.bounds.number(stage.max_unroll), len(self._outer(stage)), changes_guard, held,
             changes_choice=self._changing(name, choices(op.body), loops),
-            instances=instances(self.bounds, stage),
+            instances=tile_instances(self.bounds, stage),
             shared_bytes=stage_bytes(self.bounds, stage),
             bulk=self.bounds.number(stage.bulk),
         )  # fmt: skip
@@ -206,7 +205,7 @@ class _Builder:
         loops = self.loops(target.name)
         found = tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
         # The stage's own loops divide the tile among the threads that fill it together.
-        together = shared_by(stage)
+        together = stage.shared_by
         return tuple(replace(x, extent=1) if x.index in together else x for x in found)
 
     def _own(self, stage: Stage) -> list[Loop]:
@@ -276,7 +275,7 @@ class _Builder:
         roots = self.bounds.roots(tensor.name) if not source.is_placeholder else {}
         shape = tuple(roots.values())[: len(tensor.shape)] if roots else tensor.shape
         rows = [self._index(name, index) for index in indices]
-        together = shared_by(source)
+        together = source.shared_by
         coefs = tuple(
             tuple(
                 0 if n < depth and x.index not in together

@@ -16,7 +16,7 @@ import numpy as np
 
 from ansorpy.codegen.cuda.device.driver import CudaDevice
 from ansorpy.codegen.cuda.device.protocol import Device, launch_all
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
 from ansorpy.measure.build.built import Built, built_from_parts
@@ -44,7 +44,7 @@ def launch_stored(folder: Path, device: Device) -> int:
 
 
 def _launch(dag: ComputeDAG, built: Built, device: Device) -> None:
-    plan, cubin = unpacked(built.run.code)
+    plan, cubin = PACKING.unpack(built.run.code)
     given = {op.name: values for op, values in drawn_inputs(dag, 0)}
     places = []
     for spec in built.run_params:

@@ -14,7 +14,7 @@ from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.device.driver import CudaDevice
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
 from ansorpy.codegen.cuda.device.protocol import Device
-from ansorpy.codegen.cuda.launch.packed import packed, unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING, packed
 from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
@@ -99,7 +99,7 @@ def blocked(threads: int = 32) -> State:
 @contextmanager
 def loaded(gpu: SmokeGpu, built: Built) -> Iterator[Loaded]:
     """*built* loaded as a module on the GPU, until the block ends."""
-    plan, cubin = unpacked(built.run.code)
+    plan, cubin = PACKING.unpack(built.run.code)
     module = gpu.device.load(cubin)
     try:
         yield Loaded(plan, module)
@@ -162,7 +162,7 @@ def real() -> SmokeGpu:
 def _planted(target: Target, build: Callable[[State], Built], fault: Fault) -> Built:
     """The launches of a correct program, with a kernel that has *fault*."""
     built = build(blocked())
-    plan, _ = unpacked(built.run.code)
+    plan, _ = PACKING.unpack(built.run.code)
     [launch] = plan.launches
     source = (
         f'extern "C" __global__ void {launch.kernel}(float* a, float* b, float* c) {{\n'

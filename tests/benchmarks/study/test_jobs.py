@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
 from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.measure.workers.processes import is_running, process_identity
 from benchmarks.study.jobs import Job, carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes, Value
 
@@ -31,6 +35,18 @@ def lacking() -> Value:
 
 def dying() -> Value:
     os._exit(1)
+
+
+def ending_the_study(told: Path) -> Value:
+    told.write_text(process_identity(), encoding="utf-8")
+    os.kill(os.getppid(), signal.SIGTERM)
+    sleep(60.0)
+    return {}
+
+
+def study(folder: Path) -> None:
+    job = Job("a", partial(ending_the_study, folder / "told"), alone=True)
+    carry_out([job], Outcomes(folder / "outcomes.jsonl", HERE), 60.0, 1, print)
 
 
 @pytest.fixture
@@ -80,3 +96,14 @@ def test_what_times_programs_has_a_process_of_its_own(outcomes: Outcomes) -> Non
     [found] = [o for o in outcomes if o.key == "alone/2"]
     assert found.others >= 0.0
     assert outcomes.failures("alone") == {"alone/0": "its process ended without an answer"}
+
+
+def test_processes_end_with_their_study(tmp_path: Path) -> None:
+    running = get_context("spawn").Process(target=study, args=(tmp_path,))
+    running.start()
+    running.join(60.0)
+    assert running.exitcode == -signal.SIGTERM
+    working, ends_at = (tmp_path / "told").read_text(encoding="utf-8"), monotonic() + 20.0
+    while is_running(working) and monotonic() < ends_at:
+        sleep(0.01)
+    assert not is_running(working)

@@ -14,18 +14,18 @@ from ansorpy.graph import optimize, partition
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.passes.hoist_from_loops import hoist_from_loops
 from ansorpy.graph.passes.sink_from_loops import sink_from_loops
-from ansorpy.graph.regions import Loop, Result
+from ansorpy.graph.regions import LoopRegion, Result
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_loops import assert_same, expected, floats, looping
 
 Rng = np.random.Generator
 
 
-def loop_of(graph: Graph) -> Loop:
+def loop_of(graph: Graph) -> LoopRegion:
     """The loop of a network that has one."""
     regions = {n.op.region for n in graph.nodes if isinstance(n.op, Result)}
     [region] = regions
-    assert isinstance(region, Loop)
+    assert isinstance(region, LoopRegion)
     return region
 
 

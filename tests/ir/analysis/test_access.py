@@ -16,7 +16,7 @@ from ansorpy.ir.analysis.access import Access, accesses, domain_of, reads
 from ansorpy.ir.analysis.isl import without_inputs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, Expr, walk
-from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
+from ansorpy.ir.tensor import ComputeOp, compute, placeholder
 from tests.ir.scalar import value
 from tests.ir.workloads import ALL, conv, gather, matmul, reshape
 from tests.properties.random_operators import random_definition
@@ -43,17 +43,16 @@ def test_a_matrix_product() -> None:
     y = next(op for op in dag.computes if op.name == "y")
     (i, _), [k] = y.axes, y.reduce_axes
     assert [dict(t[0]) for t in a.terms if t] == [{i: 1}, {k: 1}]
-    assert a.moving == {i, k} and a.is_injective and a.is_broadcast and not a.is_once
+    assert a.moving == {i, k} and a.is_injective and not a.is_once
     assert str(a.relation.map) == (
         "{ y[i, j, k] -> x[i, k] : 0 <= i <= 4 and 0 <= j <= 2 and 0 <= k <= 6 }"
     )
-    assert of(dag, "z", "y").is_injective and not of(dag, "z", "y").is_broadcast
+    assert of(dag, "z", "y").is_injective
 
 
 def test_windows_overlap() -> None:
     a = of(conv(stride=2), "conv", "padded")
-    assert not a.is_injective and a.is_broadcast
-    assert of(conv(), "z", "bias").is_broadcast
+    assert not a.is_injective
 
 
 def test_guards_limit_what_is_read() -> None:
@@ -108,13 +107,6 @@ def test_a_gather_is_opaque() -> None:
 def test_reshapes_are_seen_through() -> None:
     a = of(reshape(6, 4), "flat", "x")
     assert a.terms == (None, None) and a.is_injective and a.is_once
-
-
-def test_a_space_axis_of_extent_one_is_no_broadcast() -> None:
-    x = placeholder((4,), name="x")
-    k = reduce_axis(4, name="k")
-    y: ComputeOp = compute((1,), lambda i: b.sum(x[k], k), name="y")
-    assert not accesses(y)[0].is_broadcast
 
 
 def test_sums_are_recognised_however_they_are_written() -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from ansorpy.api.sized.program import require_equal
-from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.errors import CodegenError, DeviceLost, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim
@@ -245,11 +245,11 @@ def test_parameters_that_do_not_fit_are_refused() -> None:
 def test_a_program_for_a_gpu_is_taken_apart_as_it_was_put_together() -> None:
     state = scheduled(doubling())
     code = simulated_code(state, "name")
-    plan, cubin = unpacked(code.code)
+    plan, cubin = PACKING.unpack(code.code)
     assert code.symbol == "name" and [launch.kernel for launch in plan.launches] == ["name"]
     assert plan.launches[0].grid == (60, 1, 1) and plan.launches[0].block == (32, 1, 1)
     assert simulated_code(state, "name").digest == code.digest
     assert cubin.startswith(b'{"definition"')
     for junk in (b"", b"\x7fELF", code.code[:30], code.code[:20] + b"{}" + code.code[22:]):
         with pytest.raises(ForeignFile, match="not a GPU program"):
-            unpacked(junk)
+            PACKING.unpack(junk)

@@ -17,12 +17,13 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_kernel, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.storage import Contents, stored
 from ansorpy.runtime.model import load
+from ansorpy.runtime.planner import plan_kernel, plan_network
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.runtime import programs

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import MissingDependency, UsageError
-from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export, export_versions
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.storage import Contents, stored
 from ansorpy.runtime.model import load
+from ansorpy.runtime.planner import plan_network
 from ansorpy.target import Target
 from tests.runtime import programs
 from tests.runtime.test_export import Layers, needs_cc

@@ -32,7 +32,7 @@ from ansorpy.codegen.cuda.passes.unroll_registers import (
 from ansorpy.codegen.cuda.passes.unroll_sums import longest_bodies
 from ansorpy.codegen.cuda.passes.write_out_choices import written_choices
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
-from ansorpy.codegen.passes.expand_powers import constant_powers
+from ansorpy.codegen.passes.expand_powers import expand_powers
 from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
 from ansorpy.codegen.storage import buffers_used
@@ -108,7 +108,7 @@ def _prepared(program: Program, target: Target) -> Program:
     """Run the passes that precede emission, in order."""
     program = split_sized_vectors(expand_instructions(program), target, masked=False)
     program = held_by_lanes(program)
-    program = written_choices(constant_powers(program))
+    program = written_choices(expand_powers(program))
     program = unroll_registers(program, target)
     # Each register of a thread holds one element; half of them stay free for operands, addresses.
     registers = target.vector_registers // 2 + 1

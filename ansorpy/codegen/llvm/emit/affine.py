@@ -119,9 +119,9 @@ def lane_values(index: Affine, count: int) -> list[int]:
     return [index.const + lane for lane in index.lanes]
 
 
-def from_lane_values(terms: Mapping[Symbol, int], values: list[int]) -> Affine:
-    """The linear form with *terms* and the given constant part per lane."""
-    return _with_lanes(terms, values, len(values) > 1)
+def from_lane_values(values: list[int]) -> Affine:
+    """The linear form of a known number per lane."""
+    return _with_lanes({}, values, len(values) > 1)
 
 
 def _add_lanes(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...] | None:

@@ -10,10 +10,11 @@ from ansorpy.codegen.llvm.emit.emitter import Emitter, Place
 from ansorpy.codegen.llvm.emit.indices import scalar
 from ansorpy.codegen.llvm.emit.module import Module
 from ansorpy.codegen.llvm.emit.text import FunctionText
-from ansorpy.codegen.storage import ALIGNMENT, StoragePlan
+from ansorpy.codegen.storage import StoragePlan
 from ansorpy.ir.expr import Var, as_expr, size_var
 from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Program, Role, Scope, Stmt, substatements
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 
 __all__ = [
     "SCRATCH", "TEAM", "THREADS", "Parameter", "emit_entry", "main_parameters", "open_function",
@@ -84,11 +85,11 @@ def _local_place(e: Emitter, plan: StoragePlan, buffer: Buffer) -> Place:
     if on_stack:
         pointer = e.text.fresh()
         e.allocas.append(
-            f"  {pointer} = alloca [{size * buffer.dtype.bytes} x i8], align {ALIGNMENT}"
+            f"  {pointer} = alloca [{size * buffer.dtype.bytes} x i8], align {ALIGNMENT_BYTES}"
         )
     else:
         pointer = e.pure(0, f"getelementptr i8, ptr {SCRATCH}, i64 {plan.scratch[buffer]}")
-    return Place(pointer, plan.strides(buffer), size, ALIGNMENT, on_stack)
+    return Place(pointer, plan.strides(buffer), size, ALIGNMENT_BYTES, on_stack)
 
 
 def emit_entry(module: Module, program: Program, main: str) -> None:
@@ -128,10 +129,10 @@ def main_parameters(
     found = []
     for position, param in enumerate(program.params):
         is_constant = param.role is Role.CONSTANT
-        align = ALIGNMENT if is_constant else param.buffer.dtype.bytes
+        align = ALIGNMENT_BYTES if is_constant else param.buffer.dtype.bytes
         writes = written.get(param.buffer, False)
         apart = param.buffer not in module.overlapping
         found.append(Parameter(param.buffer, f"%arg{position}", align, writes, apart))
     for position, buffer in enumerate(module.storage.shared):
-        found.append(Parameter(buffer, f"%shared{position}", ALIGNMENT, True, True))
+        found.append(Parameter(buffer, f"%shared{position}", ALIGNMENT_BYTES, True, True))
     return found

@@ -143,7 +143,7 @@ def _multiply(e: Emitter, a: Affine, b: Affine) -> Affine:
     if not a.terms and not b.terms:
         count = len(a.lanes or b.lanes or ())
         pairs = zip(lane_values(a, count), lane_values(b, count), strict=True)
-        return from_lane_values({}, [x * y for x, y in pairs])
+        return from_lane_values([x * y for x, y in pairs])
     ends = [x * y for x in a.bounds() for y in b.bounds()]
     return _instruction(e, "mul", a, b, min(ends), max(ends))
 
@@ -213,7 +213,7 @@ def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
     """``floor(a / divisor)``: constant per lane, decided by bounds, or one unsigned division."""
     if not a.terms:
         count = len(a.lanes) if a.lanes is not None else 1
-        return from_lane_values({}, [v // divisor for v in lane_values(a, count)])
+        return from_lane_values([v // divisor for v in lane_values(a, count)])
     low, high = a.bounds()
     common = common_quotient(low, high, divisor)
     if common is not None:
@@ -250,7 +250,7 @@ def _extremum(op: str) -> Callable[[Emitter, Affine, Affine], Affine]:
         if not a.terms and not b.terms:
             count = len(a.lanes or b.lanes or (0,))
             pairs = zip(lane_values(a, count), lane_values(b, count), strict=True)
-            return from_lane_values({}, [pick(x, y) for x, y in pairs])
+            return from_lane_values([pick(x, y) for x, y in pairs])
         return _instruction(e, op, a, b, pick(a_low, b_low), pick(a_high, b_high))
 
     return emit

@@ -99,6 +99,6 @@ def _lane_values(space: VectorSpace, chunk: Chunk) -> dict[Var, Affine]:
     values: dict[Var, Affine] = {}
     inner = 1
     for var, extent in reversed(space.loops):
-        values[var] = from_lane_values({}, [lane // inner % extent for lane in lanes])
+        values[var] = from_lane_values([lane // inner % extent for lane in lanes])
         inner *= extent
     return values

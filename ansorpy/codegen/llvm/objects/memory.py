@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ansorpy.ir.strides import span
+from ansorpy.ir.strides import ALIGNMENT_BYTES, span
 
 __all__ = [
-    "ALIGNMENT", "address_of", "aligned_empty", "aligned_zeros", "allocator", "arranged",
+    "address_of", "aligned_empty", "aligned_zeros", "allocator", "arranged",
     "sized_allocator",
 ]  # fmt: skip
 
-ALIGNMENT = 64
-"""Alignment in bytes: the size of a cache line and of the widest vector register."""
 _HUGE_PAGE = 2 << 20
 _TINY = 1 << 10
 """Bytes up to which a result comes from numpy: aligning it would take longer than it saves."""
@@ -134,7 +132,7 @@ def _start(area: Any) -> int:
 
 def _small(size: int) -> tuple[memoryview, int]:
     # No array itself: what lies beyond the one made of it is not memory that anyone may use.
-    return np.empty(size + ALIGNMENT, np.uint8).data, ALIGNMENT
+    return np.empty(size + ALIGNMENT_BYTES, np.uint8).data, ALIGNMENT_BYTES
 
 
 def _huge(size: int) -> tuple[mmap.mmap, int]:

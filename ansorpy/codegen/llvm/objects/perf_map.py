@@ -7,17 +7,15 @@ address, the size and the name of a function.  Source: tools/perf/Documentation/
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansorpy.codegen.llvm.objects.elf import SYMTAB, sections_of, symbols_of
+
 __all__ = ["MappedFunction", "functions_of", "map_path", "write_map"]
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_SYMTAB, _FUNCTION, _GLOBAL = 2, 2, 1
+_FUNCTION, _GLOBAL = 2, 1
 
 
 @dataclass(frozen=True)
@@ -41,19 +39,16 @@ def map_path() -> Path:
 
 def functions_of(image: bytes) -> Iterator[MappedFunction]:
     """The functions that the 64-bit ELF object *image* defines."""
-    fields = _HEADER.unpack_from(image, 0)
-    table, entry, count = fields[6], fields[11], fields[12]
-    sections = [_SECTION.unpack_from(image, table + n * entry) for n in range(count)]
-    for _, kind, _, _, start, size, link, *_ in sections:
-        if kind != _SYMTAB:
+    sections = sections_of(image)
+    for table in sections:
+        if table.kind != SYMTAB:
             continue
-        names = sections[link][4]
-        for at in range(start, start + size, _SYMBOL.size):
-            name, info, _, section, offset, length = _SYMBOL.unpack_from(image, at)
-            if info & 15 == _FUNCTION and section:
-                end = image.index(b"\0", names + name)
-                text = image[names + name : end].decode()
-                yield MappedFunction(text, section, offset, length, info >> 4 == _GLOBAL)
+        for found in symbols_of(image, table, sections[table.link]):
+            if found.info & 15 == _FUNCTION and found.section:
+                is_global = found.info >> 4 == _GLOBAL
+                yield MappedFunction(
+                    found.name.decode(), found.section, found.value, found.size, is_global
+                )
 
 
 def write_map(

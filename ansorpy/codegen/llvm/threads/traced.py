@@ -1,6 +1,6 @@
 """Recording of what each thread does: a team whose pieces leave events, as compiled code.
 
-Kernels that are linked with :data:`TRACED_TEAM` in place of the team run their parallel loops on it
+Kernels that are linked with :class:`Recorder` in place of the team run their parallel loops on it
 as before, but each piece, and each loop as a whole, is an event with the thread that ran it.
 """
 

@@ -36,7 +36,7 @@ def adopted(translator: Translator, ctx: NodeContext) -> list[Value]:
     node = helper.make_node(ctx.node.op_type, ctx.node.input, ctx.node.output)
     node.attribute.extend(a for a in ctx.node.attribute if a.name not in own)
     given = {name: ctx.values[name] for name in node.input if name}
-    inputs = [_info(name, ctx.builder.types[value]) for name, value in given.items()]
+    inputs = [_info(name, ctx.type_of(value)) for name, value in given.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     graph = helper.make_graph([node], ctx.node.op_type, inputs, outputs)
     schema: Any = onnx.defs.get_schema(node.op_type)  # its annotations lack this property

@@ -11,7 +11,7 @@ from ansorpy.frontend.onnx.control.scopes import Blamed, Inner, Translator, body
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value, leaves, with_leaves
 from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.ops import Fn, TensorType
-from ansorpy.graph.regions import Branches, Result
+from ansorpy.graph.regions import BranchRegion, Result
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -58,7 +58,7 @@ def _compiled(translator: Translator, ctx: NodeContext) -> list[Value]:
     operands = [ctx.input(0), *dict.fromkeys([*then.captured, *other.captured])]
     numbers = {value: number for number, value in enumerate(operands)}
     reads = [tuple(numbers[value] for value in inner.captured) for inner, _ in bodies]
-    region = Branches(graphs[0], graphs[1], reads[0], reads[1])
+    region = BranchRegion(graphs[0], graphs[1], reads[0], reads[1])
     found = iter([
         ctx.emit(Result(region, chosen.index(number)), operands)
         if number in chosen else ctx.builder.add_empty(ctx.node.output[0], kind)
@@ -103,7 +103,7 @@ def _chosen(ctx: NodeContext, then: Value, other: Value) -> Value:
     none, some = (then, other) if a.size == 0 else (other, then)
     alike = a.dtype is b.dtype and len(a.shape) == len(b.shape) and not more
     if not alike or types[none].shape[axis] != 0:
-        raise _different(ctx, _text(a), _text(b))
+        raise _different(ctx, str(a), str(b))
     extent = types[some].shape[axis]
     counts = [ctx.size(t.shape[axis], DType.INT64) for t in (a, b)]
     count = ctx.builder.counted(ctx.apply(Fn.WHERE, holds, *counts), extent)
@@ -115,10 +115,6 @@ def _different(ctx: NodeContext, then: str, other: str) -> Unsupported:
     what = f"condition, as the branches give {then} and {other}"
     ctx.constant(0, what)
     return Unsupported(what, "let both give the same")
-
-
-def _text(kind: TensorType) -> str:
-    return f"{kind.dtype.value}{list(kind.shape)}"
 
 
 OPERATORS = {"If": branch}

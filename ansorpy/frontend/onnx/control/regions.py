@@ -14,7 +14,7 @@ from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Count, Output
 from ansorpy.graph.ops import TensorType
-from ansorpy.graph.regions import Loop, Result
+from ansorpy.graph.regions import LoopRegion, Result
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most
 from ansorpy.ir.sizes import at_most
@@ -133,7 +133,7 @@ class Body:
         graph = self.inner.finish(
             [Output(f"made.{n}", value) for n, value in enumerate(outputs)], kept
         )
-        region = Loop(
+        region = LoopRegion(
             graph, plan.trips, len(changed), plan.limit is not None, plan.begins is not None,
             condition is not None, tuple(is_last for _, is_last in plan.read),
             tuple(plan.written[n] for n in wanted),
@@ -147,7 +147,7 @@ class Body:
         return self._results(region, operands, changed, wanted)
 
     def _results(
-        self, region: Loop, operands: list[str], changed: list[int], wanted: list[int]
+        self, region: LoopRegion, operands: list[str], changed: list[int], wanted: list[int]
     ) -> list[Value]:
         """The final state and all rows, as far as they are wanted, of *region*."""
         count = len(self.plan.state)
@@ -175,7 +175,7 @@ class Body:
         """The name of the number of iterations."""
         return f"{self.ctx.node.output[0]}.iterations"
 
-    def _count(self, region: Loop, operands: list[str]) -> None:
+    def _count(self, region: LoopRegion, operands: list[str]) -> None:
         """Let the number of iterations tell the number of rows."""
         builder, trips = self.ctx.builder, self.plan.trips
         (dim,) = dims_of([region.length])
@@ -190,7 +190,7 @@ class Body:
         for row in rows:
             kind = self.inner.builder.types[row]
             if not dims.isdisjoint(dims_of(kind.shape)):
-                raise Unsupported(f"rows {_text(kind)}", "their sizes may not depend on data")
+                raise Unsupported(f"rows {kind}", "their sizes may not depend on data")
 
     def _is_true(self, condition: str) -> bool:
         array = self.inner.builder.constants.get(condition)
@@ -210,9 +210,5 @@ class Body:
             return EmitsBeside(self.inner.builder, after).reshape(after, old.shape)
         raise Varying(
             "a carried value",
-            f"it is {_text(old)} before an iteration and {_text(new)} after it; they must be equal",
+            f"it is {old} before an iteration and {new} after it; they must be equal",
         )
-
-
-def _text(kind: TensorType) -> str:
-    return f"{kind.dtype.value}{list(kind.shape)}"

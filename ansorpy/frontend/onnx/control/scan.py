@@ -72,7 +72,7 @@ def _batched(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 def _rows_of(ctx: NodeContext, values: Sequence[str]) -> AnyExtent:
     """The extent of the first axis of all *values*."""
-    extents = [ctx.builder.types[value].shape[0] for value in values]
+    extents = [ctx.type_of(value).shape[0] for value in values]
     for extent in extents[1:]:
         if extent != extents[0]:
             raise Unequal((extents[0], extent))
@@ -97,7 +97,7 @@ def _are_last(ctx: NodeContext, name: str, count: int) -> tuple[bool, ...]:
 
 def _first_axis(ctx: NodeContext, value: str, axis: int) -> str:
     """*value* with *axis* in front."""
-    rank = len(ctx.builder.types[value].shape)
+    rank = len(ctx.type_of(value).shape)
     axis = ctx.axis(axis, rank)
     return ctx.transpose(value, (axis, *(a for a in range(rank) if a != axis)))
 
@@ -106,11 +106,11 @@ def _moved(ctx: NodeContext, value: Value, axis: int) -> Value:
     """*value* with its first axis at the place *axis*."""
     if not isinstance(value, str) or not value:
         return value
-    rank = len(ctx.builder.types[value].shape)
+    rank = len(ctx.type_of(value).shape)
     axis = ctx.axis(axis, rank)
     perm = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
-    if most(ctx.builder.types[value].size) == 0:
-        shape = ctx.builder.types[value].shape
+    if most(ctx.type_of(value).size) == 0:
+        shape = ctx.type_of(value).shape
         return ctx.reshape(value, tuple(shape[a] for a in perm))
     return ctx.transpose(value, tuple(perm))
 

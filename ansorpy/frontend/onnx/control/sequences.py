@@ -18,7 +18,7 @@ def _listed(translator: Translator, ctx: NodeContext, number: int = 0) -> Listed
     if isinstance(value, Maybe):
         value = value.value if value.value is not None else Listed(())
     if isinstance(value, Rows):
-        length = ctx.builder.types[value.value].shape[0]
+        length = ctx.type_of(value.value).shape[0]
         raise ctx.undecided(f"a sequence of {length} tensors", [length])
     if not isinstance(value, Listed):
         raise Unsupported(f"input {number}", "it must be a sequence")
@@ -51,7 +51,7 @@ def element(translator: Translator, ctx: NodeContext) -> list[Value]:
     if isinstance(held, Rows):
         return [ctx.emit(Gather(0), [held.value, ctx.reshape(ctx.input(1), ())])]
     items = _listed(translator, ctx).items
-    types = {ctx.builder.types[item] for item in items}
+    types = {ctx.type_of(item) for item in items}
     if ctx.input(1) not in ctx.builder.constants and len(types) == 1:
         (kind,) = types
         rows = [ctx.reshape(item, (1, *kind.shape)) for item in items]
@@ -83,7 +83,7 @@ def length(translator: Translator, ctx: NodeContext) -> list[Value]:
     """The number of tensors in a sequence."""
     held = translator.value(ctx.node.input[0])
     if isinstance(held, Rows):
-        rows = ctx.builder.types[held.value].shape[0]
+        rows = ctx.type_of(held.value).shape[0]
         return [ctx.from_sizes(np.asarray(rows, object))]
     items = _listed(translator, ctx).items
     return [ctx.builder.add_constant(ctx.node.output[0], np.asarray(len(items), np.int64))]
@@ -130,7 +130,7 @@ def _rows(ctx: NodeContext, axis: int, size: int) -> Rows:
 
 def _joined(ctx: NodeContext, value: str) -> str:
     """The rows of *value* along an axis."""
-    shape = ctx.builder.types[value].shape
+    shape = ctx.type_of(value).shape
     is_new = bool(ctx.attr("new_axis", 0))
     axis = ctx.axis(ctx.attr("axis", 0), len(shape) - 1 + is_new)
     moved = ctx.transpose(value, (*range(1, axis + 1), 0, *range(axis + 1, len(shape))))
@@ -148,11 +148,11 @@ def join(translator: Translator, ctx: NodeContext) -> list[Value]:
     items = list(_listed(translator, ctx).items)
     if not items:
         raise Unsupported("an empty sequence", "give at least one tensor")
-    rank = len(ctx.builder.types[items[0]].shape)
+    rank = len(ctx.type_of(items[0]).shape)
     is_new = bool(ctx.attr("new_axis", 0))
     axis = ctx.axis(ctx.attr("axis", 0), rank + is_new)
     if is_new:
-        shapes = [ctx.builder.types[item].shape for item in items]
+        shapes = [ctx.type_of(item).shape for item in items]
         raised = ((*s[:axis], 1, *s[axis:]) for s in shapes)
         items = [ctx.reshape(item, shape) for item, shape in zip(items, raised, strict=True)]
     return [ctx.concat(items, axis)]

@@ -69,11 +69,11 @@ def _numbers(builder: GraphBuilder, i: int, is_loop: bool) -> list[Value]:
 
 def _row(ctx: NodeContext, trips: int, i: int, value: str, is_last: bool) -> str:
     cut = ctx.slice(value, {0: Cut(trips - 1 - i if is_last else i, 1)})
-    return ctx.reshape(cut, ctx.builder.types[value].shape[1:])
+    return ctx.reshape(cut, ctx.type_of(value).shape[1:])
 
 
 def _raised(ctx: NodeContext, row: str) -> str:
-    return ctx.reshape(row, (1, *ctx.builder.types[row].shape))
+    return ctx.reshape(row, (1, *ctx.type_of(row).shape))
 
 
 def _holds(ctx: NodeContext, condition: Value) -> bool:

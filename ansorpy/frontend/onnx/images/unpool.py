@@ -85,7 +85,7 @@ def _written(ctx: NodeContext, plane: Shape) -> str:
 
 def _sized(ctx: NodeContext, value: str, shape: Shape) -> str:
     """*value*, cut or with zeros behind it, of *shape*."""
-    have = ctx.builder.types[value].shape
+    have = ctx.type_of(value).shape
     kept = tuple(extreme(SizeOp.MIN, h, w) for h, w in zip(have, shape, strict=True))
     value = ctx.slice(value, {d: Cut(0, extent) for d, extent in enumerate(kept)})
     if kept == shape:

@@ -106,7 +106,7 @@ def fused_matmul(ctx: NodeContext) -> str:
     a = ctx.reshape(a, (1, *ctx.shape(0))) if ranks[0] == 1 else a
     b = ctx.reshape(b, (*ctx.shape(1), 1)) if ranks[1] == 1 else b
     value = ctx.emit(MatMul(), [a, b])
-    shape = ctx.builder.types[value].shape
+    shape = ctx.type_of(value).shape
     rows = () if ranks[0] == 1 else shape[-2:-1]
     columns = () if ranks[1] == 1 else shape[-1:]
     value = ctx.reshape(value, (*shape[:-2], *rows, *columns))
@@ -145,7 +145,7 @@ def linear_attention_gate(ctx: NodeContext) -> tuple[str, ...]:
 def bias_split_gelu(ctx: NodeContext) -> str:
     """The first half of the columns of ``x + bias`` times the gelu of the second half."""
     value = _biased(ctx)
-    *lead, columns = ctx.builder.types[value].shape
+    *lead, columns = ctx.type_of(value).shape
     half = ctx.number(columns, "two halves") // 2
     first, second = (ctx.slice(value, {len(lead): Cut(n * half, half)}) for n in (0, 1))
     return ctx.apply(Fn.MUL, first, gelu_of(ctx, second, "none"))

@@ -25,10 +25,6 @@ from ansorpy.ir.extents import AnyExtent
 __all__ = ["OPERATORS"]
 
 
-def _extents(ctx: NodeContext, value: str) -> Shape:
-    return ctx.builder.types[value].shape
-
-
 def attention(ctx: NodeContext) -> tuple[str, ...]:
     """Self-attention of one operand, which is multiplied with queries', keys', values' weights."""
     if ctx.has_input(6) or ctx.attr("past_present_share_buffer", 0):
@@ -54,7 +50,7 @@ def _self_attention(
     """Attention of the columns of *projected*: queries, keys and values beside each other."""
     if ctx.attr("do_rotary", 0):
         raise Unsupported("do_rotary=1", "rotate with an operator of its own")
-    heads, columns = ctx.attr("num_heads", 0), _extents(ctx, projected)[-1]
+    heads, columns = ctx.attr("num_heads", 0), ctx.type_of(projected).shape[-1]
     third = ctx.number(columns, "three parts") // 3
     sizes = ctx.ints("qkv_hidden_sizes", ()) or (third,) * 3
     q, k, v = (
@@ -63,18 +59,18 @@ def _self_attention(
     present = ""
     if ctx.has_input(past):
         before = [ctx.slice(ctx.input(past), {0: Cut(n, 1)}) for n in (0, 1)]
-        new = [ctx.reshape(x, (1, *_extents(ctx, x))) for x in (k, v)]
+        new = [ctx.reshape(x, (1, *ctx.type_of(x).shape)) for x in (k, v)]
         whole = [ctx.concat([old, x], 3) for old, x in zip(before, new, strict=True)]
-        k, v = (ctx.reshape(x, _extents(ctx, x)[1:]) for x in whole)
+        k, v = (ctx.reshape(x, ctx.type_of(x).shape[1:]) for x in whole)
     if ctx.is_output_used(1):
-        present = ctx.concat([ctx.reshape(x, (1, *_extents(ctx, x))) for x in (k, v)], 0)
+        present = ctx.concat([ctx.reshape(x, (1, *ctx.type_of(x).shape)) for x in (k, v)], 0)
     mixed = _attended(ctx, q, k, v, mask=mask, bias=bias)
     return (merged_heads(ctx, mixed), present) if present else (merged_heads(ctx, mixed),)
 
 
 def _columns(ctx: NodeContext, value: str, sizes: Shape) -> list[str]:
     """The columns of *value*, cut into parts of *sizes*."""
-    axis, parts, start = len(_extents(ctx, value)) - 1, [], 0
+    axis, parts, start = len(ctx.type_of(value).shape) - 1, [], 0
     for size in sizes:
         parts.append(ctx.slice(value, {axis: Cut(start, size)}))
         start += size
@@ -83,8 +79,9 @@ def _columns(ctx: NodeContext, value: str, sizes: Shape) -> list[str]:
 
 def _attended(ctx: NodeContext, q: str, k: str, v: str, *, mask: int, bias: int) -> str:
     """Attention with a mask of keys, a bias of scores, and no look ahead if it is causal."""
-    size, (batch, _, queries, _), keys = _extents(ctx, q)[3], _extents(ctx, q), _extents(ctx, k)[2]
-    dtype = ctx.builder.types[q].dtype
+    batch, _, queries, size = ctx.type_of(q).shape
+    keys = ctx.type_of(k).shape[2]
+    dtype = ctx.type_of(q).dtype
     masks = _key_mask(ctx, mask, (batch, queries, keys), dtype)
     if ctx.attr("unidirectional", 0):
         first = ctx.size(keys - queries, DType.INT64)
@@ -112,7 +109,7 @@ def _key_mask(
     else:
         if len(shape) == 4:
             mask = ctx.slice(mask, {2: Cut(keys - queries, queries), 3: Cut(0, keys)})
-            shape = _extents(ctx, mask)
+            shape = ctx.type_of(mask).shape
         wide = {2: (shape[0], 1, 1, shape[-1]), 3: (shape[0], 1, *shape[1:])}.get(len(shape), shape)
         kept = ctx.apply(Fn.LESS, ctx.literal(0, DType.INT64), ctx.reshape(mask, wide))
     dropped = float(ctx.attr("mask_filter_value", -10000.0))
@@ -168,7 +165,7 @@ def _unpacked(ctx: NodeContext) -> list[str]:
 
 
 def _in_heads(ctx: NodeContext, value: str, heads: int, bias: str | None) -> str:
-    if len(_extents(ctx, value)) == 4:  # a cache
+    if len(ctx.type_of(value).shape) == 4:  # a cache
         return value
     value = value if bias is None else ctx.apply(Fn.ADD, value, bias)
     return split_heads(ctx, value, heads, "num_heads")
@@ -188,7 +185,7 @@ def group_query_attention(ctx: NodeContext) -> tuple[str, ...]:
     q, k, v = (split_heads(ctx, part, *count) for part, count in zip(parts, counts, strict=True))
     if ctx.has_input(14):
         q, k = (_normed(ctx, x, n) for x, n in ((q, 14), (k, 15)))
-    batch, _, rows, size = _extents(ctx, q)
+    batch, _, rows, size = ctx.type_of(q).shape
     total = ctx.reshape(ctx.cast(ctx.input(5), DType.INT64), (ctx.shape(5)[0], 1, 1, 1))
     total = ctx.apply(Fn.ADD, total, ctx.literal(1, DType.INT64))
     first = ctx.apply(Fn.SUB, total, ctx.size(rows, DType.INT64))
@@ -198,7 +195,7 @@ def group_query_attention(ctx: NodeContext) -> tuple[str, ...]:
     if ctx.has_input(3):
         k, v = (_grown(ctx, ctx.input(n), x, first) for n, x in ((3, k), (4, v)))
     mixed = attended(
-        ctx, q, k, v, _group_scores(ctx, rows, _extents(ctx, k)[2], first, total, size)
+        ctx, q, k, v, _group_scores(ctx, rows, ctx.type_of(k).shape[2], first, total, size)
     )
     return merged_heads(ctx, mixed), k, v
 
@@ -257,11 +254,11 @@ def _normed(ctx: NodeContext, x: str, weight: int) -> str:
 
 def _turned(ctx: NodeContext, x: str, first: str) -> str:
     """*x* rotated by its rows' places, which are given or begin with *first*."""
-    rows = _extents(ctx, x)[2]
+    rows = ctx.type_of(x).shape[2]
     if ctx.has_input(9):
         places = ctx.reshape(ctx.input(9), (ctx.shape(9)[0], 1, ctx.shape(9)[1]))
     else:
-        begin = ctx.reshape(first, (_extents(ctx, first)[0], 1, 1))
+        begin = ctx.reshape(first, (ctx.type_of(first).shape[0], 1, 1))
         places = ctx.apply(Fn.ADD, begin, ctx.places(rows))
     cos, sin = (ctx.emit(Gather(0), [ctx.input(n), places]) for n in (7, 8))
     turned = 2 * ctx.number(ctx.shape(7)[1], "a rotation")
@@ -270,8 +267,8 @@ def _turned(ctx: NodeContext, x: str, first: str) -> str:
 
 def _grown(ctx: NodeContext, past: str, new: str, first: str) -> str:
     """The rows of *past* before each text's own *first*, then those of *new*."""
-    batch, heads, before, size = _extents(ctx, past)
-    rows = _extents(ctx, new)[2]
+    batch, heads, before, size = ctx.type_of(past).shape
+    rows = ctx.type_of(new).shape[2]
     if batch == 1 and _known_total(ctx) == before + rows:  # the cache has no room
         return ctx.concat([past, new], 2)
     places = ctx.places(before + rows, 1)
@@ -295,7 +292,7 @@ def rotary_embedding(ctx: NodeContext) -> str:
     if len(shape) == 3:
         columns = ctx.number(shape[2], "heads")
         x = split_heads(ctx, x, heads or columns // (2 * half), "num_heads")
-    rows = _extents(ctx, x)[2]
+    rows = ctx.type_of(x).shape[2]
     places = ctx.cast(ctx.input(1), DType.INT64)
     if len(ctx.shape(1)) == 1:
         places = ctx.apply(Fn.ADD, ctx.places(rows), places)

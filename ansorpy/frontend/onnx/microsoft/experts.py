@@ -132,7 +132,7 @@ def _mixed(
     blocks = _blocks(ctx, ctx.reshape(choice, (rows * k,)), experts)
     given = ctx.emit(Gather(0), [flat, _over(ctx, blocks.routes, k)])
     found = _network(ctx, layers, given, blocks.expert)
-    found = ctx.reshape(found, (prod_of(ctx.builder.types[found].shape[:2]), width))
+    found = ctx.reshape(found, (prod_of(ctx.type_of(found).shape[:2]), width))
     if blocks.place is not None:
         found = ctx.emit(Gather(0), [found, blocks.place])
     found = ctx.reshape(found, (rows, k, width))
@@ -157,7 +157,7 @@ class _Blocks:
 
 def _blocks(ctx: NodeContext, expert: str, experts: AnyExtent) -> _Blocks:
     """Blocks of the routes to *expert*."""
-    (routes,) = ctx.builder.types[expert].shape
+    (routes,) = ctx.type_of(expert).shape
     experts = ctx.number(experts, "experts")
     size = _rows_of_block(most(routes) // experts)
     if size == 1:
@@ -227,7 +227,7 @@ def _layer(ctx: NodeContext, layer: _Layer, rows: str, expert: str) -> str:
     found = ctx.emit(ChosenMatMul(), [rows, layer.weight, expert])
     if layer.bias is None:
         return found
-    blocks, _, columns = ctx.builder.types[found].shape
+    blocks, _, columns = ctx.type_of(found).shape
     bias = ctx.emit(Gather(0), [layer.bias, expert])
     return ctx.apply(Fn.ADD, found, ctx.reshape(bias, (blocks, 1, columns)))
 
@@ -237,7 +237,7 @@ def _halves(ctx: NodeContext, value: str) -> list[str]:
     fused = ctx.attr("swiglu_fusion", 0)
     if fused not in (1, 2):
         raise Unsupported(f"swiglu_fusion={fused}", "give fc3, or use 1 or 2")
-    columns = ctx.number(ctx.builder.types[value].shape[-1], "two halves")
+    columns = ctx.number(ctx.type_of(value).shape[-1], "two halves")
     half = columns // 2
     parts = [Cut(n, half, 2) if fused == 1 else Cut(n * half, half) for n in (0, 1)]
     return [ctx.slice(value, {2: part}) for part in parts]

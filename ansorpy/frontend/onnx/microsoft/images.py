@@ -17,12 +17,12 @@ __all__ = ["OPERATORS"]
 
 
 def _channels_first(ctx: NodeContext, value: str) -> str:
-    last = len(ctx.builder.types[value].shape) - 1
+    last = len(ctx.type_of(value).shape) - 1
     return ctx.transpose(value, (0, last, *range(1, last)))
 
 
 def _channels_last(ctx: NodeContext, value: str) -> str:
-    rank = len(ctx.builder.types[value].shape)
+    rank = len(ctx.type_of(value).shape)
     return ctx.transpose(value, (0, *range(2, rank), 1))
 
 

@@ -38,7 +38,7 @@ def _complex_product(*, conjugated: bool) -> Importer:
             ctx.apply(real, ctx.apply(Fn.MUL, a, c), ctx.apply(Fn.MUL, b, d)),
             ctx.apply(imaginary, ctx.apply(Fn.MUL, b, c), ctx.apply(Fn.MUL, a, d)),
         ]
-        return ctx.concat(parts, len(ctx.builder.types[parts[0]].shape) - 1)
+        return ctx.concat(parts, len(ctx.type_of(parts[0]).shape) - 1)
 
     return build
 

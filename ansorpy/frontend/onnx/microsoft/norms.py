@@ -50,7 +50,7 @@ def _normalised(
     ctx: NodeContext, value: str, scale: str, offset: str | None, *, centred: bool = True
 ) -> str:
     """*value* normalised over its last axis, scaled and offset."""
-    axis = len(ctx.builder.types[value].shape) - 1
+    axis = len(ctx.type_of(value).shape) - 1
     norm = LayerNorm((axis,), float(ctx.attr("epsilon", 1e-12)), centred=centred)
     scaled = ctx.apply(Fn.MUL, ctx.emit(norm, [value]), scale)
     return scaled if offset is None else ctx.apply(Fn.ADD, scaled, offset)
@@ -70,7 +70,7 @@ def quantized_embed_layer_normalization(ctx: NodeContext) -> tuple[str, ...]:
 
     def real(operand: int, value: str) -> str:
         scale, zero = (ctx.reshape(ctx.input(operand + n), ()) for n in (6, 11))
-        dtype = ctx.builder.types[scale].dtype
+        dtype = ctx.type_of(scale).dtype
         moved = ctx.apply(Fn.SUB, ctx.cast(value, dtype), ctx.cast(zero, dtype))
         return ctx.apply(Fn.MUL, moved, scale)
 

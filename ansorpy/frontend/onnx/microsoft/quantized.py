@@ -81,7 +81,7 @@ def _global_average_pool(ctx: NodeContext, x: str) -> str:
 def _mean_over(ctx: NodeContext, x: str, axes: tuple[int, ...], *, keep: bool) -> str:
     total = ctx.emit(Reduce(ReduceOp.SUM, axes, keep), [x])
     count = prod_of(ctx.shape()[axis] for axis in axes)
-    dtype = ctx.builder.types[total].dtype
+    dtype = ctx.type_of(total).dtype
     return ctx.apply(Fn.DIV, total, ctx.size(count, dtype))
 
 
@@ -123,7 +123,7 @@ def product(ctx: NodeContext, left: Integers, right: int, zero: int, scale: str)
     """*left* times the operand *right*, whose zero point is operand *zero*, times *scale*."""
     zeros = number_or_row(ctx, zero) if moves(ctx, zero) else None
     summed = multiplied(ctx, left, Integers(ctx.input(right), zeros))
-    dtype = ctx.builder.types[scale].dtype
+    dtype = ctx.type_of(scale).dtype
     return ctx.apply(Fn.MUL, ctx.cast(summed, dtype), scale)
 
 

@@ -50,7 +50,7 @@ def _times(ctx: NodeContext, value: str, parts: tuple[str, ...]) -> str:
     right = Integers(weight, zero[0] if zero else None)
     summed = multiplied(ctx, Integers(data, offset), right)
     scaled = ctx.apply(Fn.MUL, scale, step)
-    return ctx.apply(Fn.MUL, ctx.cast(summed, ctx.builder.types[scaled].dtype), scaled)
+    return ctx.apply(Fn.MUL, ctx.cast(summed, ctx.type_of(scaled).dtype), scaled)
 
 
 OPERATORS: dict[str, Importer] = in_domain({"DynamicQuantizeLSTM": dynamic_quantize_lstm})

@@ -128,7 +128,7 @@ def dequantized(
 
     Without *zeros*, *usual* is the code of 0.
     """
-    shape, dtype = ctx.builder.types[codes].shape, ctx.builder.types[scales].dtype
+    shape, dtype = ctx.type_of(codes).shape, ctx.type_of(scales).dtype
 
     def spread(value: str) -> str:
         times = tuple(block if d == axis else 1 for d in range(len(shape)))

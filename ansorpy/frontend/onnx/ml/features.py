@@ -21,7 +21,7 @@ def array_feature_extractor(ctx: NodeContext) -> str:
     shape = ctx.shape()
     indices = ctx.reshape(ctx.input(1), (ctx.type(1).size,))
     found = ctx.emit(Gather(len(shape) - 1), [ctx.input(0), indices])
-    kept = ctx.builder.types[found].shape
+    kept = ctx.type_of(found).shape
     return ctx.reshape(found, (1, *kept)) if len(kept) == 1 else found
 
 

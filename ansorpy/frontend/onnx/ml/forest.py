@@ -56,7 +56,7 @@ class Forest:
 
 def leaves_of(ctx: NodeContext, x: str, forest: Forest) -> str:
     """``[samples, trees]``: the leaf that each sample of *x* ``[samples, features]`` reaches."""
-    samples, features = ctx.builder.types[x].shape
+    samples, features = ctx.type_of(x).shape
     if not len(forest.roots) or forest.features.max(initial=0) >= ctx.number(features, "a tree"):
         raise Unsupported("nodes_featureids", f"the data have {features} features")
     roots = ctx.literal(forest.roots[None, :], DType.INT64)
@@ -79,7 +79,7 @@ def _at(ctx: NodeContext, table: np.ndarray, node: str, dtype: DType) -> str:
 
 def _holds(ctx: NodeContext, x: str, node: str, forest: Forest) -> str:
     """Whether the comparison of each node holds for the sample that is there."""
-    dtype = ctx.builder.types[x].dtype
+    dtype = ctx.type_of(x).dtype
     places = ctx.emit(Gather(0), [ctx.literal(forest.features, DType.INT64), node])
     given = ctx.emit(GatherElements(1), [x, places])
     limit = _at(ctx, forest.values, node, dtype)
@@ -120,7 +120,7 @@ def _compared(
 
 
 def _is_member(ctx: NodeContext, given: str, node: str, forest: Forest) -> str:
-    shape, dtype = ctx.builder.types[given].shape, ctx.builder.types[given].dtype
+    shape, dtype = ctx.type_of(given).shape, ctx.type_of(given).dtype
     members = ctx.emit(Gather(0), [ctx.literal(forest.members.astype(dtype.numpy), dtype), node])
     same = ctx.apply(Fn.EQUAL, members, ctx.reshape(given, (*shape, 1)))
     found = ctx.emit(Reduce(ReduceOp.MAX, (2,), False), [ctx.cast(same, DType.INT32)])

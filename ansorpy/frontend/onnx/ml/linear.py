@@ -36,7 +36,7 @@ def linear_classifier(ctx: NodeContext) -> tuple[str, ...]:
 
 def _weighted(ctx: NodeContext, rows: int) -> str:
     x = ctx.cast(columns_of(ctx), DType.FLOAT32)
-    features = ctx.number(ctx.builder.types[x].shape[1], "a linear model")
+    features = ctx.number(ctx.type_of(x).shape[1], "a linear model")
     weights = np.asarray(ctx.attr("coefficients", ()), np.float32)
     if len(weights) != rows * features:
         raise Unsupported(

@@ -41,7 +41,7 @@ def transformed(ctx: NodeContext, scores: str, kind: str) -> str:
 
 def _softmax_zero(ctx: NodeContext, scores: str) -> str:
     """The softmax over the scores that are not 0; these stay 0."""
-    dtype = ctx.builder.types[scores].dtype
+    dtype = ctx.type_of(scores).dtype
     zero = ctx.literal(0, dtype)
     top = ctx.emit(Reduce(ReduceOp.MAX, (1,), True), [scores])
     raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, scores, top))
@@ -55,7 +55,7 @@ def _probit(ctx: NodeContext, scores: str) -> str:
     Paper: Winitzki: A handy approximation for the error function and its inverse (2008), with the
     constant of onnx's reference and onnxruntime.
     """
-    dtype = ctx.builder.types[scores].dtype
+    dtype = ctx.type_of(scores).dtype
     curve = 0.147
 
     def number(value: float) -> str:
@@ -84,5 +84,5 @@ def class_labels(ctx: NodeContext, name: str) -> np.ndarray:
 def labelled(ctx: NodeContext, scores: str, labels: np.ndarray) -> str:
     """The label of the class with the highest score of each sample."""
     best = ctx.emit(ArgReduce(ReduceOp.MAX, 1), [scores])
-    flat = ctx.reshape(best, ctx.builder.types[best].shape[:1])
+    flat = ctx.reshape(best, ctx.type_of(best).shape[:1])
     return ctx.emit(Gather(0), [ctx.literal(labels, DType.INT64), flat])

@@ -18,7 +18,7 @@ from ansorpy.frontend.onnx.ml.shared import (
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Expand, Fn, Iota, MatMul, Reduce, ReduceOp, TensorType, Transpose
-from ansorpy.graph.regions import Loop, Result
+from ansorpy.graph.regions import LoopRegion, Result
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -108,20 +108,20 @@ def _probabilities(ctx: NodeContext, scores: str, classes: int) -> str:
     (JMLR 2004), algorithm 2.  It ends where libsvm ends it, since the result depends on that.
     """
     squares = _squares(ctx, _pairwise(ctx, scores), classes)
-    samples = ctx.builder.types[scores].shape[0]
+    samples = ctx.type_of(scores).shape[0]
     even = ctx.literal(np.full((1, classes), 1 / classes), FLOAT32)
     start = ctx.emit(Expand((samples, classes)), [even])
     moves = ctx.emit(Expand((samples, 1)), [ctx.literal(np.ones((1, 1)), DType.BOOL)])
-    kinds = [ctx.builder.types[value] for value in (start, moves, squares)]
+    kinds = [ctx.type_of(value) for value in (start, moves, squares)]
     body = _newton_step(*kinds)
-    loop = Loop(body, max(_SWEEPS, classes) * classes, carried=2, has_condition=True)
+    loop = LoopRegion(body, max(_SWEEPS, classes) * classes, carried=2, has_condition=True)
     return ctx.emit(Result(loop, 0), [start, moves, squares])
 
 
 def _pairwise(ctx: NodeContext, scores: str) -> str:
     """``[samples, pairs]``: the probability that the first class of a pair is right."""
     factor, shift = (_floats(ctx, name)[None] for name in ("prob_a", "prob_b"))
-    pairs = ctx.builder.types[scores].shape[1:]
+    pairs = ctx.type_of(scores).shape[1:]
     if factor.shape[1:] != pairs or shift.shape[1:] != pairs:
         raise Unsupported("prob_a and prob_b", f"give one for each of {pairs[0]} pairs of classes")
     scaled = ctx.apply(Fn.MUL, scores, ctx.literal(factor, FLOAT32))
@@ -142,7 +142,7 @@ def _squares(ctx: NodeContext, pairwise: str, classes: int) -> str:
         rest[0, j * classes + i] = 1
     spread = ctx.emit(MatMul(), [pairwise, ctx.literal(places, FLOAT32)])
     flat = ctx.apply(Fn.ADD, spread, ctx.literal(rest, FLOAT32))
-    samples = ctx.builder.types[pairwise].shape[0]
+    samples = ctx.type_of(pairwise).shape[0]
     wins = ctx.reshape(flat, (samples, classes, classes))
     losses = ctx.emit(Transpose((0, 2, 1)), [wins])
     total = ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [ctx.apply(Fn.MUL, wins, wins)])

@@ -35,7 +35,7 @@ def tree_ensemble(ctx: NodeContext) -> str:
             ("aggregate_function", 1, _AGGREGATES), ("post_transform", 0, _TRANSFORMS),
         )
     )  # fmt: skip
-    dtype, forest = ctx.builder.types[x].dtype, _forest(ctx, targets, NEUTRAL.get(how, 0.0))
+    dtype, forest = ctx.type_of(x).dtype, _forest(ctx, targets, NEUTRAL.get(how, 0.0))
     scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, how, dtype)
     return transformed(ctx, scores, after)
 
@@ -155,7 +155,7 @@ def _label_of_two(ctx: NodeContext, score: str, labels: np.ndarray, *, positive:
     """The label of the second class where *score* is high enough, else that of the first one."""
     limit = ctx.literal(0.5 if positive else 0.0, DType.FLOAT32)
     chosen = ctx.cast(ctx.apply(Fn.LESS, limit, score), DType.INT64)
-    flat = ctx.reshape(chosen, ctx.builder.types[chosen].shape[:1])
+    flat = ctx.reshape(chosen, ctx.type_of(chosen).shape[:1])
     return ctx.emit(Gather(0), [ctx.literal(labels, DType.INT64), flat])
 
 

@@ -14,7 +14,7 @@ from ansorpy.frontend.onnx.operators.heads import (
     merged_heads,
     split_heads,
 )
-from ansorpy.graph.ops import Concat, Fn, Gather, Pad, PadMode, Shape
+from ansorpy.graph.ops import Concat, Fn, Gather, Pad, PadMode
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
 
@@ -30,7 +30,7 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
         raise Unsupported("past_key, past_value", "give both without nonpad_kv_seqlen, or none")
     if ctx.has_input(4):
         k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((4, k), (5, v)))
-    queries, keys = _extents(ctx, q), _extents(ctx, k)
+    queries, keys = ctx.type_of(q).shape, ctx.type_of(k).shape
     stages: dict[int, str] = {}
     precision = ctx.attr("softmax_precision", 0)
     how = Scores(
@@ -43,10 +43,6 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
     mixed = attended(ctx, q, k, v, how)
     mixed = merged_heads(ctx, mixed) if len(ctx.shape()) == 3 else mixed
     return mixed, k, v, stages[ctx.attr("qk_matmul_output_mode", 0)]
-
-
-def _extents(ctx: NodeContext, value: str) -> Shape:
-    return ctx.builder.types[value].shape
 
 
 def _heads(ctx: NodeContext, index: int, count: str) -> str:
@@ -64,7 +60,7 @@ def _given_mask(ctx: NodeContext, keys: AnyExtent) -> list[str]:
     mask = ctx.input(3)
     if ctx.type(3).dtype is DType.BOOL:
         mask = as_added(ctx, mask, ctx.type().dtype)
-    *lead, width = _extents(ctx, mask)
+    *lead, width = ctx.type_of(mask).shape
     if width != keys and ctx.is_less(width, keys):
         before, behind = (0,) * (len(lead) + 1), (*(0 for _ in lead), keys - width)
         mask = ctx.emit(Pad(before, behind, PadMode.CONSTANT, -math.inf), [mask])
@@ -97,7 +93,7 @@ def rotary_embedding(ctx: NodeContext) -> str:
     x = ctx.input()
     if len(shape) == 3:
         x = ctx.reshape(x, (*shape[:2], heads, shape[2] // heads))
-    turned = ctx.attr("rotary_embedding_dim", 0) or _extents(ctx, x)[-1]
+    turned = ctx.attr("rotary_embedding_dim", 0) or ctx.type_of(x).shape[-1]
     cos, sin = (_angles(ctx, n, len(shape) == 4) for n in (1, 2))
     pairs = bool(ctx.attr("interleaved", 0))
     return ctx.reshape(rotated(ctx, x, cos, sin, turned, pairs=pairs), shape)
@@ -108,7 +104,7 @@ def rotated(ctx: NodeContext, x: str, cos: str, sin: str, turned: int, *, pairs:
 
     *cos* and *sin* have one element for each two of them, and broadcast to the other axes.
     """
-    *lead, size = _extents(ctx, x)
+    *lead, size = ctx.type_of(x).shape
     half = turned // 2
 
     def cut(start: int, stop: int, step: int = 1) -> str:
@@ -131,7 +127,7 @@ def _angles(ctx: NodeContext, index: int, heads_first: bool) -> str:
     ctx.require_rank(index, 2 if ctx.has_input(3) else 3)
     if ctx.has_input(3):
         value = ctx.emit(Gather(0), [value, ctx.input(3)])
-    batch, rows, half = _extents(ctx, value)
+    batch, rows, half = ctx.type_of(value).shape
     return ctx.reshape(value, (batch, 1, rows, half) if heads_first else (batch, rows, 1, half))
 
 

@@ -64,7 +64,7 @@ def _diagonal(ctx: NodeContext, value: str, labels: str) -> tuple[str, str]:
             first, second = [d for d, name in enumerate(labels) if name == label][:2]
             rest = [d for d in range(len(labels)) if d not in (first, second)]
             value = ctx.transpose(value, (*rest, first, second))
-            *shape, n, m = ctx.builder.types[value].shape
+            *shape, n, m = ctx.type_of(value).shape
             if n != m:
                 raise Unsupported(f"axes {label}", f"they have {n} and {m} elements")
             value = ctx.reshape(value, (*shape, n * n))
@@ -105,7 +105,7 @@ def _contracted(
     product = ctx.emit(
         MatMul(), [matrix(a, left, (rows, summed)), matrix(b, right, (summed, columns))]
     )
-    shape = ctx.builder.types[product].shape[: len(batch)]
+    shape = ctx.type_of(product).shape[: len(batch)]
     shape += tuple(sizes[label] for label in (*rows, *columns))
     return ctx.reshape(product, shape), "".join((*batch, *rows, *columns))
 
@@ -124,7 +124,7 @@ def _outer(ctx: NodeContext, a: str, left: str, b: str, right: str) -> tuple[str
 
 
 def _sizes(ctx: NodeContext, value: str, labels: str) -> dict[str, int]:
-    shape: Shape = ctx.builder.types[value].shape
+    shape: Shape = ctx.type_of(value).shape
     return dict(zip(labels, shape, strict=True))
 
 

@@ -20,7 +20,7 @@ _LARGEST = 64
 def det(ctx: NodeContext) -> str:
     """The determinant of each of the matrices that the last two axes hold."""
     lead, rest = _matrices(ctx)
-    size = ctx.number(ctx.builder.types[rest].shape[-1], "matrix")
+    size = ctx.number(ctx.type_of(rest).shape[-1], "matrix")
     found: str | None = None
     for _ in range(size - 1):
         pivot, rest = _eliminated(ctx, rest)
@@ -35,7 +35,7 @@ def inverse(ctx: NodeContext) -> str:
     Of a matrix without one, elements are infinite or NaN.
     """
     lead, left = _matrices(ctx)
-    batch, _, size = ctx.builder.types[left].shape
+    batch, _, size = ctx.type_of(left).shape
     size = ctx.number(size, "matrix")
     one = ctx.literal(np.eye(size)[None])
     both = ctx.concat([left, ctx.emit(Expand((batch, size, size)), [one])], 2)
@@ -58,7 +58,7 @@ def _matrices(ctx: NodeContext) -> tuple[Shape, str]:
 
 def _cleared(ctx: NodeContext, both: str, k: int) -> str:
     """The matrices after row operations that make column *k* that of the identity."""
-    size = ctx.number(ctx.builder.types[both].shape[1], "matrix")
+    size = ctx.number(ctx.type_of(both).shape[1], "matrix")
     place, row = _pivoted(ctx, ctx.slice(both, {1: Cut(k, size - k)}), k)
     scaled = ctx.apply(Fn.DIV, row, ctx.slice(row, {2: Cut(k, 1)}))
     numbers = ctx.places(size, 1)
@@ -71,7 +71,7 @@ def _cleared(ctx: NodeContext, both: str, k: int) -> str:
 
 def _pivoted(ctx: NodeContext, rows: str, k: int) -> tuple[str, str]:
     """Which row has the largest magnitude in column *k*, and that row."""
-    batch, _, columns = ctx.builder.types[rows].shape
+    batch, _, columns = ctx.type_of(rows).shape
     column = ctx.slice(rows, {2: Cut(k, 1)})
     place = ctx.emit(ArgReduce(ReduceOp.MAX, 1), [ctx.apply(Fn.ABS, column)])
     whole = ctx.emit(Expand((batch, 1, columns)), [place])
@@ -84,7 +84,7 @@ def _eliminated(ctx: NodeContext, rest: str) -> tuple[str, str]:
     The pivot is the element of the largest magnitude.  If it is 0, the determinant is 0, whatever
     the other elements are.
     """
-    size = ctx.builder.types[rest].shape[1]
+    size = ctx.type_of(rest).shape[1]
     place, row = _pivoted(ctx, rest, 0)
     pivot = ctx.slice(row, {2: Cut(0, 1)})
     # The first row takes the place of the pivot's row.

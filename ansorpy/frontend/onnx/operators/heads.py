@@ -11,20 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Repeat, Shape, Softmax
+from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Repeat, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
 
 __all__ = ["Scores", "Window", "as_added", "attended", "merged_heads", "split_heads"]
 
 
-def _extents(ctx: NodeContext, value: str) -> Shape:
-    return ctx.builder.types[value].shape
-
-
 def split_heads(ctx: NodeContext, value: str, heads: int, what: str) -> str:
     """*value* ``[batch, rows, heads * size]`` as ``[batch, heads, rows, size]``."""
-    shape = _extents(ctx, value)
+    shape = ctx.type_of(value).shape
     if len(shape) != 3 or heads < 1 or shape[2] % heads != 0:
         raise Unsupported(f"{what}={heads}", f"it must divide rows of {shape}")
     split = ctx.reshape(value, (*shape[:2], heads, shape[2] // heads))
@@ -33,7 +29,7 @@ def split_heads(ctx: NodeContext, value: str, heads: int, what: str) -> str:
 
 def merged_heads(ctx: NodeContext, value: str) -> str:
     """*value* ``[batch, heads, rows, size]`` as ``[batch, rows, heads * size]``."""
-    batch, heads, rows, size = _extents(ctx, value)
+    batch, heads, rows, size = ctx.type_of(value).shape
     return ctx.reshape(ctx.transpose(value, (0, 2, 1, 3)), (batch, rows, heads * size))
 
 
@@ -61,12 +57,12 @@ class Scores:
 
 def attended(ctx: NodeContext, q: str, k: str, v: str, how: Scores) -> str:
     """``softmax(q k') v`` of operands ``[batch, heads, rows, size]``; keys' heads are repeated."""
-    queries, keys = _extents(ctx, q), _extents(ctx, k)
+    queries, keys = ctx.type_of(q).shape, ctx.type_of(k).shape
     if queries[1] % keys[1] != 0:
         raise Unsupported("q_num_heads", f"{keys[1]} heads of keys do not divide {queries[1]}")
     if queries[1] != keys[1]:
         k, v = (ctx.emit(Repeat((1, queries[1] // keys[1], 1, 1)), [x]) for x in (k, v))
-    dtype = ctx.builder.types[q].dtype
+    dtype = ctx.type_of(q).dtype
     product = ctx.emit(MatMul(), [q, ctx.transpose(k, (0, 1, 3, 2))])
     scores = ctx.apply(Fn.MUL, product, ctx.literal(how.scale, dtype))
     stages = [scores]
@@ -90,8 +86,8 @@ def _normalised(ctx: NodeContext, scores: str, sink: str | None, *, guarded: boo
     """The softmax of each row of *scores*, which *sink* takes a part of."""
     if sink is None:
         return ctx.emit(Softmax((3,), guarded=guarded), [scores])
-    *lead, keys = _extents(ctx, scores)
-    column = ctx.emit(Expand((*lead, 1)), [ctx.cast(sink, ctx.builder.types[scores].dtype)])
+    *lead, keys = ctx.type_of(scores).shape
+    column = ctx.emit(Expand((*lead, 1)), [ctx.cast(sink, ctx.type_of(scores).dtype)])
     weights = ctx.emit(Softmax((3,)), [ctx.emit(Concat(3), [scores, column])])
     return ctx.slice(weights, {3: Cut(0, keys)})
 

@@ -38,7 +38,7 @@ def matmul(ctx: NodeContext) -> str:
     a = ctx.reshape(a, (1, *left)) if len(left) == 1 else a
     b = ctx.reshape(b, (*right, 1)) if len(right) == 1 else b
     result = ctx.emit(MatMul(), [a, b])
-    shape = ctx.builder.types[result].shape
+    shape = ctx.type_of(result).shape
     rows = () if len(left) == 1 else shape[-2:-1]
     columns = () if len(right) == 1 else shape[-1:]
     return ctx.reshape(result, (*shape[:-2], *rows, *columns))

@@ -41,7 +41,7 @@ def tfidf_vectorizer(ctx: NodeContext) -> str:
     if mode == "IDF":
         one, zero = (ctx.literal(v, DType.FLOAT32) for v in (1.0, 0.0))
         value = ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, zero, value), one, zero)
-    width = ctx.number(ctx.builder.types[value].shape[-1], "columns")
+    width = ctx.number(ctx.type_of(value).shape[-1], "columns")
     if mode != "TF" and weights:
         columns = ctx.ints("ngram_indexes", ())
         if len(weights) != len(columns):
@@ -69,7 +69,7 @@ def _pool(ctx: NodeContext) -> list[Numbers]:
 
 def _counted(ctx: NodeContext, rows: str, grams: Numbers) -> str | None:
     """How often each of *grams*, which are equally long, is in each row, as int32; None: never."""
-    batch, width = ctx.builder.types[rows].shape
+    batch, width = ctx.type_of(rows).shape
     length = grams.shape[1]
     skips = range(ctx.attr("max_skip_count", 0) + 1) if length > 1 else range(1)
     totals = []

@@ -28,7 +28,7 @@ def batch_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
         return _trained(ctx)
     if any(ctx.operand(n) not in ctx.builder.constants for n in range(1, 5)):
         of_scale, of_bias, of_mean, of_var = (_of_channels(ctx, n) for n in range(1, 5))
-        x = ctx.cast(ctx.input(), ctx.builder.types[of_scale].dtype)
+        x = ctx.cast(ctx.input(), ctx.type_of(of_scale).dtype)
         return ctx.cast(_scaled(ctx, x, of_mean, of_var, of_scale, of_bias), ctx.type().dtype)
     names = ("scale", "B", "mean", "var")
     scale, bias, mean, var = (
@@ -49,7 +49,7 @@ def _of_channels(ctx: NodeContext, index: int) -> str:
 
 def _scaled(ctx: NodeContext, x: str, mean: str, var: str, scale: str, bias: str) -> str:
     """``(x - mean) * (scale / sqrt(var + epsilon)) + bias``."""
-    epsilon = ctx.literal(float(ctx.attr("epsilon", 1e-5)), ctx.builder.types[var].dtype)
+    epsilon = ctx.literal(float(ctx.attr("epsilon", 1e-5)), ctx.type_of(var).dtype)
     root = ctx.apply(Fn.SQRT, ctx.apply(Fn.ADD, var, epsilon))
     factor = ctx.apply(Fn.DIV, scale, root)
     return ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, ctx.apply(Fn.SUB, x, mean), factor), bias)
@@ -62,7 +62,7 @@ def _trained(ctx: NodeContext) -> tuple[str, ...]:
     """
     axes = tuple(d for d in range(len(ctx.shape())) if d != 1)
     scale, bias = (_of_channels(ctx, n) for n in (1, 2))
-    x = ctx.cast(ctx.input(), ctx.builder.types[scale].dtype)
+    x = ctx.cast(ctx.input(), ctx.type_of(scale).dtype)
     mean = _mean(ctx, x, axes)
     difference = ctx.apply(Fn.SUB, x, mean)
     var = _mean(ctx, ctx.apply(Fn.MUL, difference, difference), axes)
@@ -70,7 +70,7 @@ def _trained(ctx: NodeContext) -> tuple[str, ...]:
     share = float(ctx.attr("momentum", 0.9))
     own, running = [], []
     for index, value in ((3, mean), (4, var)):
-        dtype = ctx.builder.types[value].dtype
+        dtype = ctx.type_of(value).dtype
         given, found = ctx.cast(ctx.input(index), dtype), ctx.reshape(value, ctx.shape(index))
         old = ctx.apply(Fn.MUL, given, ctx.literal(share, dtype))
         new = ctx.apply(Fn.MUL, found, ctx.literal(1.0 - share, dtype))

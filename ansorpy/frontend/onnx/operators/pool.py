@@ -45,7 +45,7 @@ def average_pool(ctx: NodeContext) -> str:
     """The mean of each window, which includes declared padding with ``count_include_pad``."""
     total, w = _pool(ctx, PoolKind.SUM)
     include = bool(ctx.attr("count_include_pad", 0))
-    out = ctx.builder.types[total].shape[2:]
+    out = ctx.type_of(total).shape[2:]
     spatial = ctx.shape()[2:]
     if dims_of(spatial):
         return ctx.apply(Fn.DIV, total, _counted(ctx, spatial, out, w, include))

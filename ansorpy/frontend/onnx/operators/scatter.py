@@ -218,8 +218,8 @@ def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> st
 
 def _gathered(ctx: NodeContext, updates: str, source: Places) -> str:
     """The rows of *updates* that *source* names, or any row where it is negative."""
-    shape = (*source.shape, *ctx.builder.types[updates].shape[1:])
-    if np.array_equal(source.reshape(-1), np.arange(ctx.builder.types[updates].shape[0])):
+    shape = (*source.shape, *ctx.type_of(updates).shape[1:])
+    if np.array_equal(source.reshape(-1), np.arange(ctx.type_of(updates).shape[0])):
         return ctx.reshape(updates, shape)
     indices = ctx.literal(np.maximum(source, 0), DType.INT64)
     return ctx.emit(Gather(0), [updates, indices])

@@ -89,7 +89,7 @@ def _inverse_real(length: int) -> Matrix:
 
 def _resized(ctx: NodeContext, value: str, wanted: int) -> str:
     """*value* cut, or filled up with zeros, to *wanted* elements of its last axis but one."""
-    shape = ctx.builder.types[value].shape
+    shape = ctx.type_of(value).shape
     have = ctx.number(shape[-2], "a transform")
     if have >= wanted:
         return ctx.slice(value, {len(shape) - 2: Cut(0, wanted)})
@@ -99,7 +99,7 @@ def _resized(ctx: NodeContext, value: str, wanted: int) -> str:
 
 def _product(ctx: NodeContext, value: str, matrix: Matrix, parts: int) -> str:
     """The last two axes of *value*, flattened, times *matrix*, whose columns have *parts*."""
-    shape, dtype = ctx.builder.types[value].shape, ctx.type().dtype
+    shape, dtype = ctx.type_of(value).shape, ctx.type().dtype
     ctx.constant_shape(matrix.shape, dtype)
     flat = ctx.reshape(value, (*shape[:-2], matrix.shape[0]))
     made = ctx.emit(MatMul(), [flat, ctx.literal(matrix.astype(dtype.numpy), dtype)])

@@ -75,7 +75,7 @@ def biased(ctx: NodeContext, result: str, channels: int, operand: int = 2) -> st
     """*result* ``[n, channels, ..]`` plus the given operand, a bias per channel, if present."""
     if not ctx.has_input(operand):
         return result
-    rank = len(ctx.builder.types[result].shape)
+    rank = len(ctx.type_of(result).shape)
     bias = ctx.reshape(ctx.input(operand), (channels, *(1,) * (rank - 2)))
     return ctx.apply(Fn.ADD, result, bias)
 

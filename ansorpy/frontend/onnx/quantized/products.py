@@ -68,7 +68,7 @@ def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
 
 def _without_axes(ctx: NodeContext, product: str, other: int) -> str:
     """*product* without the axes that vectors got."""
-    shape = ctx.builder.types[product].shape
+    shape = ctx.type_of(product).shape
     rows = shape[-2:-1] if len(ctx.shape()) > 1 else ()
     columns = shape[-1:] if len(ctx.shape(other)) > 1 else ()
     return ctx.reshape(product, (*shape[:-2], *rows, *columns))
@@ -78,7 +78,7 @@ def _requantized(ctx: NodeContext, summed: str, scales: Sequence[str], operand: 
     """*summed* times *scales* over the scale at *operand*, plus the zero point in the next one."""
     first, second = scales
     scale = ctx.apply(Fn.DIV, ctx.apply(Fn.MUL, first, second), _number(ctx, operand))
-    real = ctx.cast(summed, ctx.builder.types[scale].dtype)
+    real = ctx.cast(summed, ctx.type_of(scale).dtype)
     dtype = ctx.type(operand + 1).dtype
     return rounded(ctx, ctx.apply(Fn.MUL, real, scale), _number(ctx, operand + 1), dtype)
 

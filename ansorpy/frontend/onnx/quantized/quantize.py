@@ -48,7 +48,7 @@ def _of_narrow(ctx: NodeContext, wanted: DType | None) -> str:
     """A dequantized tensor whose elements, or scales, have a narrow type."""
     kind = ctx.builder.narrow.get(ctx.input())
     scale = _along(ctx, 1, numbers(ctx, ctx.input(1)), ahead=False)
-    dtype = ctx.builder.types[scale].dtype
+    dtype = ctx.type_of(scale).dtype
     value = ctx.cast(numbers(ctx, ctx.input()), dtype)
     if not (kind is not None and kind.is_float) and moves(ctx, 2):
         zero = _along(ctx, 2, ctx.input(2), ahead=False)
@@ -78,7 +78,7 @@ def quantize_linear(ctx: NodeContext) -> str:
     ratio = _over_scale(ctx)
     if isinstance(kind, Narrow) and kind.is_float:
         if kind is Narrow.FLOAT4E2M1 and moves(ctx, 2):
-            offset = ctx.cast(numbers(ctx, _along(ctx, 2)), ctx.builder.types[ratio].dtype)
+            offset = ctx.cast(numbers(ctx, _along(ctx, 2)), ctx.type_of(ratio).dtype)
             ratio = ctx.apply(Fn.ADD, ratio, offset)
         return narrowed(ctx, ratio, kind, saturate=bool(ctx.attr("saturate", 1)))
     if isinstance(kind, DType) and (not kind.is_int or kind.bits > 16):
@@ -89,7 +89,7 @@ def quantize_linear(ctx: NodeContext) -> str:
 def _over_scale(ctx: NodeContext) -> str:
     """The data over the scale, in the type that ``precision`` names, or the wider of both."""
     data, scale = ctx.input(), _along(ctx, 1, numbers(ctx, ctx.input(1)))
-    types = [ctx.builder.types[value].dtype for value in (data, scale)]
+    types = [ctx.type_of(value).dtype for value in (data, scale)]
     code = ctx.attr("precision", 0)
     dtype = dtype_of(code) if code else _wider(*types)
     return ctx.apply(Fn.DIV, ctx.cast(data, dtype), ctx.cast(scale, dtype))
@@ -110,7 +110,7 @@ def dynamic_quantize_linear(ctx: NodeContext) -> tuple[str, str, str]:
 
 def quantized_to_range(ctx: NodeContext, value: str) -> tuple[str, str, str]:
     """*value* in 8 bits, with a range that just covers it and zero; its scale and zero point."""
-    kind = ctx.builder.types[value]
+    kind = ctx.type_of(value)
     every = tuple(range(len(kind.shape)))
     zero = ctx.literal(0, kind.dtype)
     low, high = (
@@ -129,7 +129,7 @@ def quantized_to_range(ctx: NodeContext, value: str) -> tuple[str, str, str]:
 
 def rounded(ctx: NodeContext, value: str, zero: str | None, kind: ElementType) -> str:
     """*value* rounded, halves to even, plus *zero*, clipped to the range of the integers *kind*."""
-    real = ctx.builder.types[value].dtype
+    real = ctx.type_of(value).dtype
     value = ctx.apply(Fn.ROUND, value)
     if zero is not None:
         value = ctx.apply(Fn.ADD, value, ctx.cast(zero, real))

@@ -143,7 +143,7 @@ def run_directions(
     _refuse_other_weights(ctx, len(directions))
     batch_first = ctx.attr("layout", 0) == 1
     x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
-    steps, batch, _ = ctx.builder.types[x].shape
+    steps, batch, _ = ctx.type_of(x).shape
     lengths = _lengths(ctx, steps)
     is_unrolled = isinstance(steps, int) and steps <= _MOST_UNROLLED
     run = _unrolled if is_unrolled else _looped
@@ -170,7 +170,7 @@ _Run = tuple[str, tuple[str, ...]]
 def _unrolled(
     ctx: NodeContext, cell: Cell, states: States, lengths: str | None, backwards: bool
 ) -> _Run:
-    shape = ctx.builder.types[cell.inputs].shape
+    shape = ctx.type_of(cell.inputs).shape
     order = range(ctx.number(shape[0], "steps"))
     results: dict[int, str] = {}
     last: tuple[str, ...] = ()
@@ -181,13 +181,13 @@ def _unrolled(
         states = last
     rows = [results[t] for t in order]
     stacked = rows[0] if len(rows) == 1 else ctx.emit(Concat(0), rows)
-    return ctx.reshape(stacked, (len(rows), *ctx.builder.types[rows[0]].shape)), last
+    return ctx.reshape(stacked, (len(rows), *ctx.type_of(rows[0]).shape)), last
 
 
 def _looped(
     ctx: NodeContext, cell: Cell, states: States, lengths: str | None, backwards: bool
 ) -> _Run:
-    steps, batch, _ = ctx.builder.types[cell.inputs].shape
+    steps, batch, _ = ctx.type_of(cell.inputs).shape
     zeros = (batch, ctx.shape(2)[-1])
     first = [_zeros(ctx, zeros) if state is None else state for state in states]
     plan = LoopPlan(steps, state=tuple(first), read=((cell.inputs, backwards),),
@@ -299,13 +299,13 @@ def projected(
     Args:
         weights: Those of the inputs; None for the operand W.
     """
-    steps, batch, size = ctx.builder.types[direction.x].shape
+    steps, batch, size = ctx.type_of(direction.x).shape
     weights = weights or factor(ctx, 1, direction.number)
     rows = ctx.reshape(direction.x, (steps * batch, size))
     product = weights.times(ctx, rows, weights.parts)
     if bias is not None:
         product = ctx.apply(Fn.ADD, product, bias)
-    return ctx.reshape(product, (steps, batch, ctx.builder.types[product].shape[-1]))
+    return ctx.reshape(product, (steps, batch, ctx.type_of(product).shape[-1]))
 
 
 def bias_of(ctx: NodeContext, d: int) -> tuple[str, str] | None:
@@ -313,7 +313,7 @@ def bias_of(ctx: NodeContext, d: int) -> tuple[str, str] | None:
     if not ctx.has_input(3):
         return None
     both = row(ctx, ctx.input(3), d)
-    width = ctx.builder.types[both].shape[-1] // 2
+    width = ctx.type_of(both).shape[-1] // 2
     return part(ctx, both, 0, width), part(ctx, both, 1, width)
 
 
@@ -325,11 +325,11 @@ def clipped(ctx: NodeContext, value: str) -> str:
 
 def row(ctx: NodeContext, value: str, place: int) -> str:
     """*value* at index *place* of its first axis, which is dropped."""
-    shape = ctx.builder.types[value].shape
+    shape = ctx.type_of(value).shape
     return ctx.reshape(ctx.slice(value, {0: Cut(place, 1)}), shape[1:])
 
 
 def part(ctx: NodeContext, value: str, k: int, width: int, count: int = 1) -> str:
     """Elements ``k * width`` to ``(k + count) * width`` of the last axis."""
-    last = len(ctx.builder.types[value].shape) - 1
+    last = len(ctx.type_of(value).shape) - 1
     return ctx.slice(value, {last: Cut(k * width, count * width)})

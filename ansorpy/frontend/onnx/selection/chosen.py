@@ -45,7 +45,7 @@ def compress(ctx: NodeContext) -> str:
         data, place = ctx.reshape(data, (prod_of(shape),)), 0
     else:
         place = ctx.axis(axis, len(shape))
-    extent = ctx.builder.types[data].shape[place]
+    extent = ctx.type_of(data).shape[place]
     (given,) = ctx.shape(1)
     flags = ctx.slice(ctx.input(1), {0: Cut(0, extreme(SizeOp.MIN, given, extent))})
     places, _ = true_places(ctx, flags)
@@ -54,7 +54,7 @@ def compress(ctx: NodeContext) -> str:
 
 def true_places(ctx: NodeContext, flags: str) -> tuple[str, AnyExtent]:
     """The places of the true elements of *flags*, which has one axis, and their number."""
-    (n,) = ctx.builder.types[flags].shape
+    (n,) = ctx.type_of(flags).shape
     if n == 0:
         return ctx.literal(np.zeros(0), DType.INT64), 0
     places = all_places(ctx, flags)
@@ -66,7 +66,7 @@ def true_places(ctx: NodeContext, flags: str) -> tuple[str, AnyExtent]:
 
 def all_places(ctx: NodeContext, flags: str) -> str:
     """The places of the true elements, zeros behind them, and last their number."""
-    (n,) = ctx.builder.types[flags].shape
+    (n,) = ctx.type_of(flags).shape
     return ctx.emit(Computed(TruePlaces(), (n + 1,), DType.INT64), [flags])
 
 

@@ -92,7 +92,7 @@ def unique(ctx: NodeContext) -> tuple[str, ...]:
 
 def _are_new(ctx: NodeContext, table: str, order: str) -> str:
     """Whether each row of *table*, in this *order*, differs from the one before it."""
-    n, columns = ctx.builder.types[table].shape
+    n, columns = ctx.type_of(table).shape
     ranked = ctx.emit(Gather(0), [table, order])
     places = ctx.places(n)
     before = ctx.apply(Fn.MAX, ctx.apply(Fn.SUB, places, ctx.literal(1, DType.INT64)),
@@ -112,7 +112,7 @@ def _distinct(
     ctx: NodeContext, data: str, axis: int, order: str, is_new: str
 ) -> tuple[str, str, str, str]:
     """The results, from the *order* of all slices and which of them begin a group of equal ones."""
-    (n,) = ctx.builder.types[order].shape
+    (n,) = ctx.type_of(order).shape
     begins, count = true_places(ctx, is_new)
     group = _number_before(ctx, is_new)
     rank = ctx.emit(Computed(Inverse(), (n,), DType.INT64), [order])
@@ -131,7 +131,7 @@ def _distinct(
 
 def _number_before(ctx: NodeContext, flags: str) -> str:
     """For each place, the number of true *flags* up to it, less one."""
-    (n,) = ctx.builder.types[flags].shape
+    (n,) = ctx.type_of(flags).shape
     ones = ctx.reshape(ctx.cast(flags, DType.INT64), (1, n, 1))
     total = ctx.reshape(ctx.emit(Computed(Prefixes(), (1, n, 1), DType.INT64), [ones]), (n,))
     return ctx.apply(Fn.SUB, total, ctx.literal(1, DType.INT64))

@@ -8,7 +8,6 @@ import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Fn
-from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
 
@@ -40,7 +39,7 @@ def adam(ctx: NodeContext) -> tuple[str, ...]:
         root = _shifted(ctx, ctx.apply(Fn.SQRT, h), ctx.attr("epsilon", 1e-6))
         x = _stepped(ctx, x, rate, ctx.apply(Fn.DIV, v, root))
         after = ctx.attr("norm_coefficient_post", 0.0)
-        x = ctx.apply(Fn.MUL, x, ctx.literal(1.0 - after, _dtype(ctx, x))) if after else x
+        x = ctx.apply(Fn.MUL, x, ctx.literal(1.0 - after, ctx.type_of(x).dtype)) if after else x
         made.append((x, v, h))
     return tuple(value for column in zip(*made, strict=True) for value in column)
 
@@ -74,7 +73,7 @@ def _decayed(ctx: NodeContext, decay: float) -> str:
     rate = ctx.input(0)
     if not decay:
         return rate
-    dtype = _dtype(ctx, rate)
+    dtype = ctx.type_of(rate).dtype
     spent = ctx.apply(Fn.MUL, ctx.cast(ctx.input(1), dtype), ctx.literal(decay, dtype))
     return ctx.apply(Fn.DIV, rate, ctx.apply(Fn.ADD, spent, ctx.literal(1.0, dtype)))
 
@@ -82,7 +81,7 @@ def _decayed(ctx: NodeContext, decay: float) -> str:
 def _adam_rate(ctx: NodeContext, alpha: float, beta: float) -> str:
     """The learning rate, corrected for the means' start at 0 unless this is step 0."""
     rate = ctx.input(0)
-    dtype = _dtype(ctx, rate)
+    dtype = ctx.type_of(rate).dtype
     step = ctx.cast(ctx.input(1), dtype)
     one = ctx.literal(1.0, dtype)
 
@@ -100,8 +99,8 @@ def _first_or(ctx: NodeContext, gradient: str, beta: float) -> str:
     """*gradient*, times *beta* unless this is step 0."""
     if beta == 1.0:
         return gradient
-    dtype = _dtype(ctx, gradient)
-    begun = ctx.apply(Fn.LESS, ctx.literal(0, _dtype(ctx, ctx.input(1))), ctx.input(1))
+    dtype = ctx.type_of(gradient).dtype
+    begun = ctx.apply(Fn.LESS, ctx.literal(0, ctx.type_of(ctx.input(1)).dtype), ctx.input(1))
     factor = ctx.apply(Fn.WHERE, begun, ctx.literal(beta, dtype), ctx.literal(1.0, dtype))
     return ctx.apply(Fn.MUL, gradient, factor)
 
@@ -118,20 +117,16 @@ def _mixed(ctx: NodeContext, old: str, new: str, share: float) -> str:
 
 
 def _times(ctx: NodeContext, value: str, factor: float) -> str:
-    return ctx.apply(Fn.MUL, value, ctx.literal(factor, _dtype(ctx, value)))
+    return ctx.apply(Fn.MUL, value, ctx.literal(factor, ctx.type_of(value).dtype))
 
 
 def _shifted(ctx: NodeContext, value: str, by: float) -> str:
-    return ctx.apply(Fn.ADD, value, ctx.literal(by, _dtype(ctx, value)))
+    return ctx.apply(Fn.ADD, value, ctx.literal(by, ctx.type_of(value).dtype))
 
 
 def _stepped(ctx: NodeContext, x: str, rate: str, step: str) -> str:
-    dtype = _dtype(ctx, x)
+    dtype = ctx.type_of(x).dtype
     return ctx.apply(Fn.SUB, x, ctx.apply(Fn.MUL, ctx.cast(rate, dtype), step))
-
-
-def _dtype(ctx: NodeContext, value: str) -> DType:
-    return ctx.builder.types[value].dtype
 
 
 OPERATORS: dict[str, Callable[[NodeContext], tuple[str, ...]]] = {

@@ -64,5 +64,5 @@ class Columns(Op):
         shape = (*patches.shape[:2], *self.size)
         return compute(shape, body, name=names.fresh("columns"), names=("n", "c", *spatial))
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands)

@@ -68,5 +68,5 @@ class DeformedPatches(Op):
         axes = ("n", "c", *(f"k{name}" for name in spatial), *spatial)
         return compute(shape, body, name=names.fresh("deformed"), names=axes)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if all(o.cut for o in operands) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return all(o.cut for o in operands)

@@ -10,11 +10,11 @@ from operator import add, mul
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.images.between import as_float
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, as_expr
-from ansorpy.ir.extents import AnyExtent
+from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["MODES", "PADDINGS", "GridSample"]
@@ -60,7 +60,7 @@ class GridSample(Op):
             places = []
             for d, extent in enumerate(spatial):
                 given = grid[(n, *at, len(spatial) - 1 - d)].astype(kind)
-                size = _as_float(extent, kind)
+                size = as_float(extent, kind)
                 places.append(self._taps(given, size, kind))
             terms = []
             for taps in product(*places):
@@ -100,7 +100,7 @@ class GridSample(Op):
 
     def _reflected(self, at: Expr, size: Expr) -> Expr:
         """*at*, reflected at the centres of the outermost elements, or at their edges."""
-        low = _as_float(0, size.dtype) if self.align else _as_float(0, size.dtype) - 0.5
+        low = as_float(0, size.dtype) if self.align else as_float(0, size.dtype) - 0.5
         span = size - 1.0 if self.align else size
         period = b.maximum(span * 2.0, 1.0)
         away = (at - low) % period
@@ -113,7 +113,7 @@ class GridSample(Op):
         inside: list[Expr] = []
         index: list[Expr] = []
         for place, extent in zip(places, x.shape[2:], strict=True):
-            size = _as_float(extent, kind)
+            size = as_float(extent, kind)
             if self.padding == "zeros":
                 inside += [place >= 0.0, place < size]
             moved = b.round(self._inside(place, size)) if self.mode == "cubic" else place
@@ -122,12 +122,8 @@ class GridSample(Op):
         value = x[(*outer, *index)].astype(kind)
         return b.select(b.all_of(*inside), value, 0.0) if inside else value
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if all(o.cut for o in operands) else None
-
-
-def _as_float(extent: AnyExtent, kind: DType) -> Expr:
-    return as_expr(extent).astype(kind)
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return all(o.cut for o in operands)
 
 
 def _inner(t: Expr) -> Expr:

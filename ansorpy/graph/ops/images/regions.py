@@ -44,9 +44,9 @@ class _OfRegions(Op):
             raise ValueError(f"{images.shape} image numbers for {regions.shape[0]} regions")
         return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         x, *others = operands
-        return self if not x.cut and all(o.cut for o in others) else None
+        return not x.cut and all(o.cut for o in others)
 
 
 @dataclass(frozen=True)

@@ -83,5 +83,5 @@ class Resample(Op):
         kept = (Operand(identity_order(len(table.shape))) for table in tables)
         return Arrangement(op, (Operand(data.order), *kept), data.order)
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and self.axis > 0 else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return is_first_cut(operands) and self.axis > 0

@@ -12,7 +12,6 @@ from ansorpy.graph.ops.base import (
     Op,
     Operand,
     Pattern,
-    Rows,
     Shape,
     Stored,
     TensorType,
@@ -74,10 +73,6 @@ class PoolPlaces(Op):
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         last = channels_last_order(len(shape))
         return Arrangement(self, (Operand(last), Operand(last)), last)
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        """Positions count from the start of the whole tensor."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -146,7 +141,3 @@ class Unpool(Op):
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         last = channels_last_order(len(shape))
         return Arrangement(replace(self, channels_last=True), (Operand(last),) * 2, last)
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        """Places count from the start of the whole tensor."""
-        return None

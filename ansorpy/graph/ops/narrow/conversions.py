@@ -51,8 +51,8 @@ class Converted(Op):
     def reordered(self, order: Shape) -> Op:
         return self
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if are_broadcast_rows(operands, shape) else None
+    def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
+        return are_broadcast_rows(operands, shape)
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,6 @@ class Unpack(Op):
             found = b.select((place % count).equal(n), parts[n], found)
         return found
 
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return None
-
 
 @dataclass(frozen=True)
 class Pack(Op):
@@ -181,9 +178,6 @@ class Pack(Op):
             return reduce(lambda a, c: a | c, (part(i, n) for n in range(count)))
 
         return compute(shape, byte, name=names.fresh("pack"), names=image_axes(len(shape)))
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return None
 
 
 def _in_rows(shape: Shape, kind: Narrow) -> bool:

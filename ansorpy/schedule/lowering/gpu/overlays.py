@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ansorpy.schedule.kinds import BLOCK_THREADS
+from ansorpy.ir.loops import BLOCK_THREADS
 from ansorpy.schedule.stage import Stage
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import AxisKind, Expr, Load, ReduceKind, Var, as_expr
 from ansorpy.ir.loops import (
+    BLOCK_THREADS,
     Alloc,
     Barrier,
     Buffer,
@@ -40,7 +41,6 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
-from ansorpy.schedule.kinds import BLOCK_THREADS
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.tables.size import Size, size_gcd
 

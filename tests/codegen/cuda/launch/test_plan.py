@@ -10,7 +10,7 @@ import pytest
 
 from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.device.protocol import launch_all
-from ansorpy.codegen.cuda.launch.packed import packed, unpacked
+from ansorpy.codegen.cuda.launch.packed import PACKING, packed
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch, LaunchPlan
 from ansorpy.codegen.cuda.launch.resources import check_launch
 from ansorpy.errors import CodegenError, ForeignFile
@@ -59,11 +59,11 @@ def test_kernels_get_addresses_and_sizes() -> None:
 
 def test_a_plan_is_stored_with_its_expressions() -> None:
     code = packed(CudaCode("sm_80", "", b"cubin", PLAN, (), 0.0, ""), "k")
-    assert unpacked(code.code) == (PLAN, b"cubin")
+    assert PACKING.unpack(code.code) == (PLAN, b"cubin")
     for known, wrong in ((b'"sum"', b'"gum"'), (b",4000,1]", b",-100,1]")):
         assert known in code.code
         with pytest.raises(ForeignFile, match="not a GPU program"):
-            unpacked(code.code.replace(known, wrong))
+            PACKING.unpack(code.code.replace(known, wrong))
 
 
 def test_the_largest_grid_must_fit() -> None:

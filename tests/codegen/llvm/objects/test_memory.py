@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.objects import memory
-from ansorpy.codegen.llvm.objects.memory import ALIGNMENT, aligned_empty, allocator, sized_allocator
+from ansorpy.codegen.llvm.objects.memory import aligned_empty, allocator, sized_allocator
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 
 HUGE = 2 << 20
 LARGE = (HUGE // 4 + 3,)
@@ -40,7 +41,7 @@ def test_arrays_are_aligned_and_writable(shape: tuple[int, ...]) -> None:
         array = allocate()
         assert array.shape == shape and array.dtype == np.float32
         assert array.flags.c_contiguous and array.flags.writeable
-        boundary = HUGE if array.nbytes >= HUGE else ALIGNMENT
+        boundary = HUGE if array.nbytes >= HUGE else ALIGNMENT_BYTES
         assert not array.size or array.ctypes.data % boundary == 0
         array.fill(1)
 

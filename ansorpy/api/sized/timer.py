@@ -1,4 +1,4 @@
-"""Times of schedules at sizes for which they were not found."""
+"""Time schedules at sizes for which they were not found, as long as the request allows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Expecting
 from ansorpy.schedule.state import State
 
-__all__ = ["SHARE", "Timings"]
+__all__ = ["SHARE", "Timer"]
 
 SHARE = 0.3
 """Share of a time limit that is kept for timing the schedules found at other sizes."""
 
 
 @dataclass
-class Timings:
+class Timer:
     """Times programs as long as the request allows: as many as it has trials, and in its time.
 
     Args:
@@ -39,14 +39,14 @@ class Timings:
     spared: float = 0
 
     @staticmethod
-    def of(tuner: Tuner, tasks: int) -> Timings:
-        """The timings that the request of *tuner*, which tuned this number of tasks, allows."""
+    def of(tuner: Tuner, tasks: int) -> Timer:
+        """What the request of *tuner*, which tuned this number of tasks, allows."""
         budget = tuner.request.budget
         if budget is None:
-            return Timings(tuner, 0.0, 0)
+            return Timer(tuner, 0.0, 0)
         limits = [budget.trials, budget.trials_per_task and budget.trials_per_task * tasks]
         end = inf if budget.time_limit_s is None else tuner.began_at + budget.time_limit_s
-        return Timings(tuner, end, min((n for n in limits if n is not None), default=inf))
+        return Timer(tuner, end, min((n for n in limits if n is not None), default=inf))
 
     def allot(self, share: float) -> None:
         """Give the definition at hand *share* of the time and of the programs that are left."""

@@ -1,0 +1,47 @@
+"""A runner whose user may want to stop the search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from ansorpy.ir.task import Task
+from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.run.interfaces import Building, Machines, Observer, Sharing
+from ansorpy.schedule.state import State
+
+__all__ = ["StoppableRunner"]
+
+
+@dataclass(frozen=True)
+class StoppableRunner:
+    """A runner that checks before each batch whether the user wants to stop."""
+
+    runner: Machines
+    stop: Callable[[], None]
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Hold the cores shared while computing, if the runner times on this machine."""
+        return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
+
+    def take_build_times(self) -> list[tuple[float, float]]:
+        """When each build since the last call began and ended, if the runner knows."""
+        return self.runner.take_build_times() if isinstance(self.runner, Building) else []
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        self.stop()
+        return self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult] | None:
+        self.stop()
+        return self.runner.retime(task, candidates, rounds=rounds)
