@@ -9,8 +9,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Select
 
 __all__ = [
-    "FORMATS", "INFINITY", "LN2_DOUBLE", "LN2_SINGLE", "LOG2_E", "NAN", "absolute", "bits", "clamped",
-    "equal", "fma", "from_bits", "mantissa", "number", "polynomial", "select", "split_integer",
+    "FORMATS", "INFINITY", "LN2_DOUBLE", "LN2_SINGLE", "LOG2_E", "NAN", "absolute", "bits",
+    "clamped", "equal", "fma", "from_bits", "mantissa", "number", "polynomial", "select", "split_integer",
 ]  # fmt: skip
 
 INFINITY, NAN = float("inf"), float("nan")
