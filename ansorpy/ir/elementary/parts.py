@@ -10,7 +10,8 @@ from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Selec
 
 __all__ = [
     "FORMATS", "INFINITY", "LN2_DOUBLE", "LN2_SINGLE", "LOG2_E", "NAN", "absolute", "bits",
-    "clamped", "equal", "fma", "from_bits", "mantissa", "number", "polynomial", "select", "split_integer",
+    "clamped", "equal", "fma", "from_bits", "mantissa", "number", "polynomial", "select",
+    "split_integer",
 ]  # fmt: skip
 
 INFINITY, NAN = float("inf"), float("nan")
