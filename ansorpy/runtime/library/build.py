@@ -208,8 +208,8 @@ class _Program:
             modules.append((ending_with_library(machine), machine))
         text, flags = ir_of(modules), "al" if has_large_sections(machine) else "a"
         taken_in = (
-            f'.pushsection {CONSTANTS},"{flags}"', f".balign {ALIGNMENT_BYTES}", f".globl {self.symbol}",
-            f".hidden {self.symbol}", f"{self.symbol}:",
+            f'.pushsection {CONSTANTS},"{flags}"', f".balign {ALIGNMENT_BYTES}",
+            f".globl {self.symbol}", f".hidden {self.symbol}", f"{self.symbol}:",
             f'.incbin "{constants_file(path).name}"', ".popsection",
         )  # fmt: skip
         if form is Form.ASM:
