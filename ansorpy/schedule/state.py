@@ -43,7 +43,7 @@ from ansorpy.schedule.steps import (
 from ansorpy.schedule.steps.base import Count, Number, Step
 from ansorpy.schedule.text import stages_text, state_card, state_summary
 
-__all__ = ["IterRef", "StageRef", "State", "History"]
+__all__ = ["History", "IterRef", "StageRef", "State"]
 
 StageRef: TypeAlias = int | str | Stage
 
