@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ansorpy.ir.extents import AnyExtent
 
-__all__ = ["ObjectCode"]
+__all__ = ["KERNEL", "ObjectCode"]
+
+KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+"""The kernel ABI: a status from addresses of arguments, the workspace, and a number of threads."""
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,11 @@ class DType(Enum):
         return "float" in self.value
 
     @property
+    def is_half(self) -> bool:
+        """Whether it is a floating-point type of 16 bits."""
+        return self is DType.FLOAT16 or self is DType.BFLOAT16
+
+    @property
     def is_int(self) -> bool:
         """Whether it is an integer type."""
         return "int" in self.value

@@ -23,7 +23,7 @@ from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.reuse.recover import Skeleton, placed_like, rows_of, skeleton_of
 from ansorpy.rules.reuse.refit import nearest_rows, numbers_of, refitted_sketch
 from ansorpy.schedule.space import Space, Table
-from ansorpy.schedule.state import State, Steps
+from ansorpy.schedule.state import History, State
 from ansorpy.schedule.steps.base import Step
 from ansorpy.target import Target
 
@@ -188,7 +188,7 @@ class PartialSketch:
     def _following(self) -> tuple[PartialSketch, ...]:
         """What the decision about the first subject leads to, equal results once."""
         rule, (subject, *others) = self.rules[0], self.subjects
-        reached: dict[Steps, tuple[State, str]] = {}
+        reached: dict[History, tuple[State, str]] = {}
         for option in rule.options(self.state, subject, self.target):
             state = rule.take(self.state, subject, option)
             reached.setdefault(state.history, (state, f"{subject}: {option}"))
@@ -239,7 +239,7 @@ class SketchSampler:
         ]
         self.pairs = tuple(Pair(name, number) for number, (name, _) in enumerate(found))
         self.sketches = tuple(sketch for _, sketch in found)
-        self._kept: OrderedDict[tuple[int, Steps], PlacedSketch] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, History], PlacedSketch] = OrderedDict()
 
     def draw_one(self, rng: np.random.Generator) -> PlacedSketch:
         """A uniformly drawn sketch, placed at random."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.jit import LoadedObjects, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
+from ansorpy.codegen.object_code import KERNEL
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
 from ansorpy.ir.sizes import fixed
@@ -24,7 +24,6 @@ __all__ = ["growing", "make_pool", "results", "scratch_bytes", "settled", "works
 _WORTH = 9 / 8
 """Results that are larger by no more, because tiles are padded, are stored: they need no memory of
 their own in each process."""
-_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
 def make_pool(plan: ExecutionPlan, name: str) -> NDArray[np.uint8]:
@@ -61,7 +60,7 @@ def make_pool(plan: ExecutionPlan, name: str) -> NDArray[np.uint8]:
 def _pack(
     library: LoadedObjects, step: PlanStep, table: Array, workspace: Array, threads: int, name: str
 ) -> None:
-    function = _KERNEL(library.address(step.code.symbol))
+    function = KERNEL(library.address(step.code.symbol))
     status = function(table.ctypes.data, workspace.ctypes.data, threads)
     if status:
         raise CodegenError(f"packing the constants of {name} failed with code {status}")

@@ -43,12 +43,12 @@ from ansorpy.schedule.steps import (
 from ansorpy.schedule.steps.base import Count, Number, Step
 from ansorpy.schedule.text import stages_text, state_card, state_summary
 
-__all__ = ["IterRef", "StageRef", "State", "Steps"]
+__all__ = ["History", "IterRef", "StageRef", "State"]
 
 StageRef: TypeAlias = int | str | Stage
 
 
-class Steps(tuple[Step, ...]):
+class History(tuple[Step, ...]):
     """The steps of a state, in order; prints as Python that repeats them on ``state``."""
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class State:
     definition: ComputeDAG
     current_dag: ComputeDAG
     stages: tuple[Stage, ...]
-    history: Steps
+    history: History
     decisions: tuple[Decision, ...]
 
     @staticmethod
@@ -88,7 +88,7 @@ class State:
         for op in dag.ops:
             assert isinstance(op, ComputeOp | PlaceholderOp)
             stages.append(initial_stage(op))
-        return State(dag, dag, tuple(stages), Steps(), ())
+        return State(dag, dag, tuple(stages), History(), ())
 
     @staticmethod
     def replay(definition: ComputeDAG, steps: Iterable[Step]) -> State:
@@ -177,7 +177,7 @@ class State:
     def do(self, step: Step) -> State:
         """Apply *step* and record it."""
         after = step.apply(self).open(*step.decisions(self))
-        return replace(after, history=Steps((*self.history, step)))
+        return replace(after, history=History((*self.history, step)))
 
     def replace_stage(self, new: Stage) -> State:
         """This state with *new* in place of its stage of that name."""

@@ -11,7 +11,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 
-__all__ = ["Best", "History"]
+__all__ = ["Best", "TaskHistory"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Best:
 
 
 @dataclass
-class History:
+class TaskHistory:
     """Trials of one task so far.
 
     ``finalists`` are its fastest correct programs, best first, including those other tuners found.

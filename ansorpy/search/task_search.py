@@ -22,7 +22,7 @@ from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.history import History
+from ansorpy.search.history import TaskHistory
 from ansorpy.search.population import (
     Candidate,
     SketchSource,
@@ -85,7 +85,7 @@ class TaskSearch:
     ) -> None:
         self.task = task
         self.options = options or SearchOptions()
-        self.history = History()
+        self.history = TaskHistory()
         self.exhausted = False
         self.trials = trials
         self.strategy = self.options.strategy()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ansorpy.measure.run.timing import TimingPolicy, interleaved_s
-from ansorpy.search.history import History
+from ansorpy.search.history import TaskHistory
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.progress import TaskProgress
 
@@ -135,13 +135,13 @@ def _usual_s(is_first: bool, trials: int) -> float:
     return (FIRST_ROUND_S if is_first else ROUND_S) + trials * TRIAL_S
 
 
-def retime_s(history: History) -> float:
+def retime_s(history: TaskHistory) -> float:
     """Planned seconds for re-timing the finalists of one task."""
     if history.retimed:
         return 0.0
     return RETIME_S + interleaved_s([best.seconds for best in history.finalists], TimingPolicy())
 
 
-def least_retime_s(history: History) -> float:
+def least_retime_s(history: TaskHistory) -> float:
     """Minimum seconds for re-timing these finalists: a check, a first call and a sample of each."""
     return 3 * sum(best.seconds for best in history.finalists)

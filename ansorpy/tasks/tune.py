@@ -20,7 +20,7 @@ from ansorpy.measure.records.journal import Journal
 from ansorpy.measure.run.interfaces import Runner
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.history import Best, History
+from ansorpy.search.history import Best, TaskHistory
 from ansorpy.search.population import SketchSource
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
@@ -104,7 +104,7 @@ class TaskOutcome:
 
     task: Task
     best: Best | None
-    history: History
+    history: TaskHistory
     trials: TaskTrials
 
 

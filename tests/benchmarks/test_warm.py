@@ -9,7 +9,7 @@ import pytest
 
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
-from ansorpy.search.history import Best, History
+from ansorpy.search.history import Best, TaskHistory
 from ansorpy.target import Target
 from ansorpy.tasks.task_trials import TaskTrials
 from ansorpy.tasks.tune import TaskOutcome
@@ -19,7 +19,7 @@ from tests.search.tasks import scale
 
 def outcome(*rounds: tuple[int, float]) -> TaskOutcome:
     """A task that had so many trials and such a best time after each round."""
-    task, history = replace(scale(64), target=Target.host()), History()
+    task, history = replace(scale(64), target=Target.host()), TaskHistory()
     history.trials_after = [trials for trials, _ in rounds]
     history.best_after = [seconds for _, seconds in rounds]
     best = Best(State.initial(task.dag), MeasureResult(TrialKind.OK, (rounds[-1][1],)))
@@ -38,7 +38,7 @@ def test_ways_that_differ_are_told_apart() -> None:
 
 def test_a_way_without_a_program_of_a_task_has_no_sum() -> None:
     found = outcome((2, 4.0))
-    nothing = TaskOutcome(found.task, None, History(), TaskTrials(0, 0))
+    nothing = TaskOutcome(found.task, None, TaskHistory(), TaskTrials(0, 0))
     [slow, none] = warm.timed_again([[found], [nothing]])
     assert 0 < slow[0] < 1 and none == [float("inf")]
     assert warm.totals([1.0], [nothing], none, [2, 4]) == [float("inf")] * 2

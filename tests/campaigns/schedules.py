@@ -20,7 +20,7 @@ from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA, preset_for
 from ansorpy.schedule.lowering.program import Lowered, lower
-from ansorpy.schedule.state import State, Steps
+from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
 from tests.campaigns.campaign import Campaign, Tally
 from tests.properties.launched_dags import random_launched_program
@@ -71,7 +71,7 @@ class _Checked:
         self.compare(lowered, state.definition, state.history, kind, {})
 
     def compare(
-        self, lowered: Lowered, definition: ComputeDAG, history: Steps, kind: str, sizes: Sizes
+        self, lowered: Lowered, definition: ComputeDAG, history: History, kind: str, sizes: Sizes
     ) -> None:
         """Compare what *lowered* computes of *definition* at *sizes*, and count it."""
         dag = self.reference.dag

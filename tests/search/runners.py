@@ -15,7 +15,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.schedule.state import State, Steps
+from ansorpy.schedule.state import History, State
 from ansorpy.schedule.tables.nest import build_nest
 
 ODD_MACHINE = MachineModel(
@@ -24,7 +24,7 @@ ODD_MACHINE = MachineModel(
 """Unlike any target: the analytic model of the target is wrong about it."""
 
 
-_seconds: dict[tuple[Task, ComputeDAG, Steps], float] = {}
+_seconds: dict[tuple[Task, ComputeDAG, History], float] = {}
 
 
 def true_seconds(task: Task, state: State) -> float:

@@ -32,7 +32,7 @@ from ansorpy.profiler import Activity, Profiler
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
-from ansorpy.search.history import History
+from ansorpy.search.history import TaskHistory
 from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
@@ -455,7 +455,7 @@ def ended(state: State, seconds: float, *, is_own: bool = True) -> TrialEnd:
 
 def test_only_a_faster_program_than_the_last_finalist_is_compared() -> None:
     state = State.initial(TASKS[0].task.dag)
-    history = History(keep=2)
+    history = TaskHistory(keep=2)
     for seconds in (3.0, 2.0):
         history.add(ended(state, seconds))
     assert not history.retimed
@@ -512,7 +512,7 @@ def test_a_tuner_that_follows_another_takes_over_its_programs(tmp_path: Path) ->
 
 def test_a_gain_of_another_tuner_is_no_plateau() -> None:
     state = State.initial(TASKS[0].task.dag)
-    history = History()
+    history = TaskHistory()
     history.add(ended(state, 4.0))
     history.add(ended(state, 4.0))
     assert history.has_plateau(1)

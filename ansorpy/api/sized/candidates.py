@@ -19,7 +19,7 @@ from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.rules.algorithms.base import definitions_for_all
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.lowering.program import lower
-from ansorpy.schedule.state import State, Steps
+from ansorpy.schedule.state import History, State
 
 __all__ = ["SizedCandidate", "candidates"]
 
@@ -29,7 +29,7 @@ class SizedCandidate:
     """A schedule of *definition*, which computes the workload at all sizes."""
 
     definition: ComputeDAG
-    history: Steps
+    history: History
 
     def state(self, sizes: Sizes) -> State:
         """The schedule where the dimensions in *sizes* have these sizes.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.prelude import elementary_name
-from ansorpy.codegen.c.types import HALF, computed_type, float_suffix, register_type, short_name
+from ansorpy.codegen.c.types import computed_type, float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import AND, MULTIPLY, OR, UNARY, Code
 from ansorpy.codegen.clike.operators import INFIX, WRAPPING, converted, infix
 from ansorpy.codegen.unsupported import undefined
@@ -188,7 +188,7 @@ def _library(name: str) -> Callable[[Emitter, DType, Code], Code]:
 
 
 def _bits(e: Emitter, dtype: DType, x: Code) -> Code:
-    if dtype in HALF:
+    if dtype.is_half:
         return helper_call(e, f"to_{short_name(dtype)}", x)
     return helper_call(e, f"bits_of_{short_name(dtype)}", x)
 

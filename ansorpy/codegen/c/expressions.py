@@ -13,7 +13,7 @@ import numpy as np
 from ansorpy.codegen.c.arithmetic import as_type, binary, function, helper_call
 from ansorpy.codegen.c.elements import element
 from ansorpy.codegen.c.emitter import Emitter
-from ansorpy.codegen.c.types import HALF, float_suffix, register_type, short_name
+from ansorpy.codegen.c.types import float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import ATOM, UNARY, Code
 from ansorpy.codegen.clike.indices import index, is_index
 from ansorpy.codegen.clike.operators import chosen, compared
@@ -140,7 +140,7 @@ def _cast(e: Emitter, expr: Cast) -> Code:
         return x
     if wanted is DType.BOOL:
         return compared("!=", x, Code("0"))
-    if wanted in HALF:
+    if wanted.is_half:
         rounded = narrowed(e, _float_of(e, x, source, wanted), wanted)
         return helper_call(e, f"from_{short_name(wanted)}", rounded)
     if source.is_float and wanted.is_int:
@@ -162,7 +162,7 @@ def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
 
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
     """Convert a computed value to the form in which elements of *dtype* are stored."""
-    return helper_call(e, f"to_{short_name(dtype)}", x) if dtype in HALF else x
+    return helper_call(e, f"to_{short_name(dtype)}", x) if dtype.is_half else x
 
 
 def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
@@ -170,7 +170,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
 
     A value that is only copied, or is rounded already, is not rounded again.
     """
-    if dtype not in HALF:
+    if not dtype.is_half:
         return e.value(expr)
     if isinstance(expr, Load) and expr not in e.known:
         return Code(element(e, buffer_of(expr), expr.indices))
@@ -183,7 +183,7 @@ def read(e: Emitter, place: str, dtype: DType) -> Code:
     """Convert the element at *place* to the type it is computed in."""
     if dtype is DType.BOOL:
         return compared("!=", Code(place), Code("0"))
-    if dtype in HALF:
+    if dtype.is_half:
         return helper_call(e, f"from_{short_name(dtype)}", Code(place))
     return Code(place)
 

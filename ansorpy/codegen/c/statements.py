@@ -12,7 +12,7 @@ from ansorpy.codegen.c.elements import element
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.expressions import narrowed, read, stored
 from ansorpy.codegen.c.regions import parallel_loop
-from ansorpy.codegen.c.types import HALF, storage_type
+from ansorpy.codegen.c.types import storage_type
 from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.loops import vector_loop
 from ansorpy.codegen.c.vector.stores import vector_store
@@ -174,7 +174,7 @@ def _assignment(e: Emitter, target: str, s: Store) -> str:
         return f"{target} = {stored(e, s.value, dtype).text}"
     code = e.value(s.value)
     unsigned = dtype in (DType.UINT32, DType.UINT64)
-    if s.reduce in _PLAIN and (unsigned or (dtype.is_float and dtype not in HALF)):
+    if s.reduce in _PLAIN and (unsigned or (dtype.is_float and not dtype.is_half)):
         return f"{target} {_PLAIN[s.reduce]} {code.text}"
     total = binary(e, s.reduce.combiner, dtype, read(e, target, dtype), code)
     return f"{target} = {narrowed(e, total, dtype).text}"

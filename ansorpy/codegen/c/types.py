@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["HALF", "computed_type", "float_suffix", "register_type", "short_name", "storage_type"]
+__all__ = ["computed_type", "float_suffix", "register_type", "short_name", "storage_type"]
 
-HALF = (DType.FLOAT16, DType.BFLOAT16)
 """Types that are stored as their bits and computed as ``float``."""
 
 _NAMES = {DType.FLOAT64: "double", DType.FLOAT32: "float"}
@@ -28,14 +27,14 @@ def register_type(dtype: DType) -> str:
     """The C type in which values of *dtype* are computed."""
     if dtype is DType.BOOL:
         return "bool"
-    return "float" if dtype in HALF else storage_type(dtype)
+    return "float" if dtype.is_half else storage_type(dtype)
 
 
 def computed_type(dtype: DType) -> DType:
     """The type in which helpers compute *dtype*: float32 for 16-bit floats, at least 32 bits for
     integers."""
     if dtype.is_float:
-        return DType.FLOAT32 if dtype in HALF else dtype
+        return DType.FLOAT32 if dtype.is_half else dtype
     return dtype if dtype.bits >= 32 else DType.INT32 if dtype.is_signed else DType.UINT32
 
 

@@ -49,7 +49,7 @@ def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
     dtype = args[0].dtype
     if not dtype.is_float:
         raise undefined(fn, dtype)
-    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+    if dtype.is_half:
         wide = _expanded(fn, tuple(x.astype(DType.FLOAT32) for x in args))
         return None if wide is None else wide.astype(dtype)
     found = APPROXIMATIONS.get((fn, dtype))

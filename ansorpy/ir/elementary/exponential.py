@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ansorpy.ir.elementary.parts import (
+    LN2_DOUBLE,
+    LN2_SINGLE,
     LOG2_E,
     absolute,
     clamped,
@@ -15,10 +17,6 @@ from ansorpy.ir.expr import Call, Expr, Function
 
 __all__ = ["exp_double", "exp_single", "tanh_double", "tanh_single"]
 
-# The high parts have few enough bits that their products with an exponent are exact.
-_LN2_SINGLE = 0.693359375, -2.12194440e-4
-_LN2_DOUBLE = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-
 
 def exp_single(x: Expr) -> Expr:
     """e ** x: a minimax polynomial of degree 6 after reduction by multiples of ln 2.
@@ -27,7 +25,7 @@ def exp_single(x: Expr) -> Expr:
     through the arithmetic, as an instruction whose result underflows takes a hundred cycles.
     """
     is_nothing = x < -104.0
-    n, r = _reduced(select(is_nothing, 0.0, clamped(x, -104.0, 89.0)), *_LN2_SINGLE)
+    n, r = _reduced(select(is_nothing, 0.0, clamped(x, -104.0, 89.0)), *LN2_SINGLE)
     y = fma(polynomial(r, _EXP_SINGLE), r, 1.0)
     return select(is_nothing, 0.0, Call(Function.SCALE, (y, n)))
 
@@ -41,7 +39,7 @@ _EXP_SINGLE = (
 
 def exp_double(x: Expr) -> Expr:
     """e ** x: a minimax polynomial of degree 12 after reduction by multiples of ln 2."""
-    n, r = _reduced(clamped(x, -746.0, 710.0), *_LN2_DOUBLE)
+    n, r = _reduced(clamped(x, -746.0, 710.0), *LN2_DOUBLE)
     tail = fma(polynomial(r, _EXP_DOUBLE) * r, r, r)
     return Call(Function.SCALE, (tail + 1.0, n))
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from ansorpy.ir.elementary.parts import INFINITY, NAN, equal, fma, mantissa, polynomial, select
+from ansorpy.ir.elementary.parts import (
+    INFINITY,
+    LN2_DOUBLE,
+    LN2_SINGLE,
+    NAN,
+    equal,
+    fma,
+    mantissa,
+    polynomial,
+    select,
+)
 from ansorpy.ir.expr import Expr
 
 __all__ = ["log_double", "log_single"]
-
-_LN2_SINGLE = 0.693359375, -2.12194440e-4
-_LN2_DOUBLE = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 def log_single(x: Expr) -> Expr:
@@ -17,7 +24,7 @@ def log_single(x: Expr) -> Expr:
     r = m - 1.0
     square = r * r
     y = polynomial(r, _LOG_SINGLE) * r * square
-    high, low = _LN2_SINGLE
+    high, low = LN2_SINGLE
     y = fma(square, -0.5, fma(n, low, y))
     return _limits(x, fma(n, high, r + y))
 
@@ -36,7 +43,7 @@ def log_double(x: Expr) -> Expr:
     square = s * s
     half = r * r * 0.5
     y = fma(polynomial(square, _LOG_DOUBLE), square, half)
-    high, low = _LN2_DOUBLE
+    high, low = LN2_DOUBLE
     y = fma(s, y, n * low)
     return _limits(x, fma(n, high, r - (half - y)))
 

@@ -9,12 +9,16 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Select
 
 __all__ = [
-    "FORMATS", "INFINITY", "LOG2_E", "NAN", "absolute", "bits", "clamped", "equal", "fma",
-    "from_bits", "mantissa", "number", "polynomial", "select", "split_integer",
+    "FORMATS", "INFINITY", "LN2_DOUBLE", "LN2_SINGLE", "LOG2_E", "NAN", "absolute", "bits",
+    "clamped", "equal", "fma", "from_bits", "mantissa", "number", "polynomial", "select",
+    "split_integer",
 ]  # fmt: skip
 
 INFINITY, NAN = float("inf"), float("nan")
 LOG2_E = 1.44269504088896341
+# The high parts have few enough bits that their products with an exponent are exact.
+LN2_SINGLE = 0.693359375, -2.12194440e-4
+LN2_DOUBLE = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 @dataclass(frozen=True)

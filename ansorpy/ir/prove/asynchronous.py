@@ -12,13 +12,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.loops import Scope
+from ansorpy.ir.loops import BLOCK_INDICES, LAUNCH_INDICES, THREAD_INDICES, Scope
 from ansorpy.ir.prove.clocks import Irregular
 from ansorpy.ir.prove.facts import Facts, Use
 from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.instances import own_instance
 from ansorpy.ir.prove.relations import Points, identity, in_order, related
-from ansorpy.ir.prove.sites import BLOCKS, THREADS
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -74,7 +73,7 @@ class Asynchronous:
         mine, its = self._facts.clock(copy.site), self._facts.clock(other.site)
         problem = "may access an element of {buffer} before the copy to it has arrived"
         yield self._of_others(copy, other, (mine.copies, ">=", its.published), problem)
-        threads = (*BLOCKS, *THREADS)
+        threads = LAUNCH_INDICES
         own = (copy.site.hardware(threads), other.site.hardware(threads))
         yield self._in_order(copy, other, own, (mine.copies, ">=", its.arrived), problem)
 
@@ -125,7 +124,7 @@ class Asynchronous:
         """Pairs where another thread executes *other* after *use* began, and *running* holds."""
         mine, its = self._facts.clock(use.site), self._facts.clock(other.site)
         comparisons = [*_same_block(use, other), (mine.phase, "<=", its.phase), running]
-        threads = (use.site.hardware(THREADS), other.site.hardware(THREADS))
+        threads = (use.site.hardware(THREAD_INDICES), other.site.hardware(THREAD_INDICES))
         found = self._meeting(use, other, threads, comparisons, problem)
         return found._replace(pairs=found.pairs - identity(found.pairs))
 
@@ -164,7 +163,7 @@ class Asynchronous:
 
 
 def _same_block(one: Use, other: Use) -> list[Comparison]:
-    mine, its = one.site.hardware(BLOCKS), other.site.hardware(BLOCKS)
+    mine, its = one.site.hardware(BLOCK_INDICES), other.site.hardware(BLOCK_INDICES)
     return [(a, "=", b) for a, b in zip(mine, its, strict=True)]
 
 

@@ -13,6 +13,7 @@ from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.expr import Expr, Var, as_expr
 from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
+    LAUNCH_INDICES,
     Async,
     Barrier,
     Commit,
@@ -25,7 +26,7 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
-from ansorpy.ir.prove.sites import HARDWARE, Position, Region
+from ansorpy.ir.prove.sites import Position, Region
 from ansorpy.ir.prove.walk import SYNCHRONISING
 from ansorpy.ir.rewrite.rewriter import substitute
 
@@ -155,7 +156,7 @@ class _Launch:
         return clock
 
     def _for(self, s: For, inside: Position, clock: Clock) -> Clock:
-        if s.kind in HARDWARE:
+        if s.kind in LAUNCH_INDICES:
             if most(self.region.extents[s.kind] - s.extent) > 0:
                 raise Irregular(
                     f"only some threads along {s.kind.value} reach a barrier, commit, wait or fence"
@@ -201,7 +202,7 @@ def _counts(s: Stmt) -> Counter[str]:
     found: Counter[str] = Counter()
     for part in substatements(s):
         found.update(_counts(part))
-    if isinstance(s, For) and s.kind not in HARDWARE:
+    if isinstance(s, For) and s.kind not in LAUNCH_INDICES:
         return Counter({name: n * s.extent for name, n in found.items()})
     return found
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.loops import Buffer, Scope
+from ansorpy.ir.loops import BLOCK_INDICES, Buffer, Scope
 from ansorpy.ir.prove.clocks import Irregular
 from ansorpy.ir.prove.facts import Facts, Use
 from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.instances import Where, own_instance, variables_of
 from ansorpy.ir.prove.relations import Points, box, example, filled, padded, related
-from ansorpy.ir.prove.sites import BLOCKS, Site
+from ansorpy.ir.prove.sites import Site
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -191,7 +191,7 @@ class Defined:
         own = own_instance([use, *writers], [use, *writers])
 
         def around(site: Site) -> Sequence[Expr]:
-            return (*site.hardware(BLOCKS), *(var for at, var in site.loops if at <= home))
+            return (*site.hardware(BLOCK_INDICES), *(var for at, var in site.loops if at <= home))
 
         plain = [w for w in writers if not w.is_copy]
         copies = [w for w in writers if w.is_copy]

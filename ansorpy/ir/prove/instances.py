@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ansorpy.ir.expr import Expr, Var, as_expr
 from ansorpy.ir.fragments import fragment_lanes
+from ansorpy.ir.loops import BLOCK_INDICES, LAUNCH_INDICES, THREAD_INDICES
 from ansorpy.ir.prove.facts import Use
-from ansorpy.ir.prove.sites import BLOCKS, HARDWARE, THREADS, Site
+from ansorpy.ir.prove.sites import Site
 
 __all__ = ["Where", "own_instance", "team_number", "thread_number", "variables_of"]
 
@@ -25,14 +26,14 @@ def own_instance(uses: Sequence[Use], depending: Sequence[Use]) -> Where:
     assert region is not None
     kinds = [
         kind
-        for kind in region.bound(HARDWARE)
+        for kind in region.bound(LAUNCH_INDICES)
         if any(use.site.index.get(kind) in needed for use in uses)
         or len({kind in use.site.index for use in uses}) > 1
     ]
     if buffer.fragment is None:
         return lambda site: site.hardware(kinds)
     lanes = fragment_lanes(buffer.fragment)
-    blocks = [kind for kind in kinds if kind in BLOCKS]
+    blocks = [kind for kind in kinds if kind in BLOCK_INDICES]
     return lambda site: (*site.hardware(blocks), team_number(site, lanes))
 
 
@@ -58,7 +59,7 @@ def team_number(site: Site, lanes: int) -> Expr:
     """The number in its block of the team of *lanes* threads that runs *site*."""
     total, rest, most = as_expr(0), as_expr(0), 0
     assert site.region is not None
-    for (index, step), kind in zip(_steps(site), THREADS, strict=True):
+    for (index, step), kind in zip(_steps(site), THREAD_INDICES, strict=True):
         if step % lanes == 0:
             total = total + index * (step // lanes)
         else:
@@ -71,6 +72,6 @@ def _steps(site: Site) -> Iterator[tuple[Expr, int]]:
     """Each thread index, and what one step of it adds to the number of a thread in its block."""
     assert site.region is not None
     step = 1
-    for kind in THREADS:
+    for kind in THREAD_INDICES:
         yield site.hardware([kind])[0], step
         step *= site.region.extents.get(kind, 1)

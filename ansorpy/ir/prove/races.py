@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.loops import Buffer, Scope
+from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, Buffer, Scope
 from ansorpy.ir.prove.agreement import Agreement
 from ansorpy.ir.prove.clocks import Irregular
 from ansorpy.ir.prove.facts import Facts, Use
 from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.pairing import Differ
 from ansorpy.ir.prove.relations import example, identity
-from ansorpy.ir.prove.sites import BLOCKS, THREADS, Region
+from ansorpy.ir.prove.sites import Region
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -144,7 +144,7 @@ class Races:
         return None
 
     def _launch(self, region: Region, buffer: Buffer, uses: Sequence[Use]) -> Finding:
-        blocks, threads = region.bound(BLOCKS), region.bound(THREADS)
+        blocks, threads = region.bound(BLOCK_INDICES), region.bound(THREAD_INDICES)
         if buffer.scope is not Scope.SHARED:
             kinds = (*blocks, *threads)
             if not any(self._conflicts(uses, lambda use: use.site.hardware(kinds))):

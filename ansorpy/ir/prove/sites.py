@@ -9,16 +9,22 @@ from math import prod
 
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, most
-from ansorpy.ir.loops import Buffer, For, ForKind, If, Stmt, substatements
+from ansorpy.ir.loops import (
+    LAUNCH_INDICES,
+    THREAD_INDICES,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Stmt,
+    substatements,
+)
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 
-__all__ = ["BLOCKS", "HARDWARE", "THREADS", "Access", "Home", "Position", "Region", "Site"]
+__all__ = ["Access", "Home", "Position", "Region", "Site"]
 
-BLOCKS = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
-THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
-HARDWARE = (*BLOCKS, *THREADS)
 
 LONGEST_LINE = 200
 """Characters of a statement that messages quote."""
@@ -63,7 +69,7 @@ class Region:
     @property
     def threads(self) -> int:
         """The number of threads in a block."""
-        return prod(fixed(self.extents.get(kind, 1)) for kind in THREADS)
+        return prod(fixed(self.extents.get(kind, 1)) for kind in THREAD_INDICES)
 
     def bound(self, kinds: Sequence[ForKind]) -> tuple[ForKind, ...]:
         """Those of *kinds* that take several values."""
@@ -124,7 +130,7 @@ class Site:
             (level, node.var)
             for level, node in enumerate(self.nodes)
             if isinstance(node, For) and node.kind is not ForKind.PARALLEL
-            and node.kind not in HARDWARE
+            and node.kind not in LAUNCH_INDICES
         )  # fmt: skip
 
     @cached_property

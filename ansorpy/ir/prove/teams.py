@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.fragments import WARP, fragment_lanes, in_lane
 from ansorpy.ir.intrinsics import intrinsic
-from ansorpy.ir.loops import Barrier, For, Instruction, Shuffle
+from ansorpy.ir.loops import THREAD_INDICES, Barrier, For, Instruction, Shuffle
 from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.instances import thread_number
 from ansorpy.ir.prove.relations import Points
-from ansorpy.ir.prove.sites import THREADS, Access, Site
+from ansorpy.ir.prove.sites import Access, Site
 from ansorpy.ir.sizes import fixed
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _partial(site: Site) -> Finding | None:
     if region is None:
         return Finding.undecided(Claim.TOGETHER, f'"{site.line}" is outside of a kernel')
     for node in site.nodes:
-        if not isinstance(node, For) or node.kind not in THREADS:
+        if not isinstance(node, For) or node.kind not in THREAD_INDICES:
             continue
         available = fixed(region.extents[node.kind])
         if fixed(node.extent) < available and not _is_whole(fixed(node.extent), available, site):
@@ -113,7 +113,7 @@ def _is_whole(extent: int, available: int, site: Site) -> bool:
 
 def _around(site: Site, indices: Sequence[Expr]) -> list[Var]:
     """The variables, except thread indices, on which *indices* and conditions depend."""
-    threads = {site.index[kind] for kind in THREADS if kind in site.index}
+    threads = {site.index[kind] for kind in THREAD_INDICES if kind in site.index}
     used = {v for e in (*indices, *site.conditions) for v in site.free(e)}
     return [v for v in site.extents if v in used and v not in threads]
 

@@ -21,6 +21,7 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.extents import Extent, extreme, least, most
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import (
+    LAUNCH_INDICES,
     Alloc,
     AsyncCopy,
     Barrier,
@@ -41,7 +42,7 @@ from ansorpy.ir.loops import (
     Wait,
     walk_stmts,
 )
-from ansorpy.ir.prove.sites import HARDWARE, Access, Home, Position, Region, Site
+from ansorpy.ir.prove.sites import Access, Home, Position, Region, Site
 from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.symbols import Dim, SizeOp
 
@@ -120,7 +121,7 @@ class _Walker:
 
     def _for(self, s: For, around: _Around) -> None:
         inner = around.inside(s)
-        if s.kind in HARDWARE:
+        if s.kind in LAUNCH_INDICES:
             self.stmt(s.body, _bound(s, around, inner))
             return
         conditions = _some(s, around.conditions)
@@ -199,7 +200,7 @@ def _bound(s: For, around: _Around, inner: _Around) -> _Around:
     if around.region is None:
         extents: dict[ForKind, Extent] = {}
         for loop in walk_stmts(s):
-            if isinstance(loop, For) and loop.kind in HARDWARE:
+            if isinstance(loop, For) and loop.kind in LAUNCH_INDICES:
                 known = extents.get(loop.kind, loop.extent)
                 extents[loop.kind] = extreme(SizeOp.MAX, known, loop.extent)
         region = Region(s, around.position, extents)

@@ -13,6 +13,7 @@ import numpy as np
 from ansorpy.arrays import Array
 from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import PACKING
+from ansorpy.codegen.cuda.passes.split_kernels import WORKSPACE_ALIGNMENT
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.once import run_once
 from ansorpy.codegen.object_code import ObjectCode
@@ -35,7 +36,6 @@ _GRAPH_CALLS = 1024
 _COPIES_S = 5e-3
 """Maximum seconds of one call on each copy.  A GPU can read its whole cache a hundred times in that
 time, so the time to read a copy is negligible in such a call."""
-_ALIGNMENT = 256
 
 
 class GpuTask:
@@ -271,7 +271,7 @@ def _layout(regions: Sequence[GuardedDeviceArray]) -> tuple[list[int], int]:
     starts, size = [], 0
     for region in regions:
         starts.append(size)
-        size += -(-region.nbytes // _ALIGNMENT) * _ALIGNMENT
+        size += -(-region.nbytes // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
     return starts, size
 
 

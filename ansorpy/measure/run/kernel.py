@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -13,7 +12,7 @@ import numpy as np
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
-from ansorpy.codegen.object_code import ObjectCode
+from ansorpy.codegen.object_code import KERNEL, ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
 from ansorpy.ir.sizes import at, fixed
@@ -36,8 +35,6 @@ class LoadedCode(Protocol):
 
 Loader: TypeAlias = Callable[[Sequence[ObjectCode]], LoadedCode]
 """Loads generated code into this process."""
-
-_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
 class LoadedKernel:
@@ -92,7 +89,7 @@ class LoadedKernel:
         if self._sizes.size and code is self.built.run:
             addresses.append(self._sizes.ctypes.data)
         table = np.array(addresses, dtype=np.uint64)
-        function = _KERNEL(self._library.address(code.symbol))
+        function = KERNEL(self._library.address(code.symbol))
         begin = time.perf_counter()
         status = function(table.ctypes.data, buffers.workspace.address, self.threads)
         seconds = time.perf_counter() - begin

@@ -14,6 +14,7 @@ from ansorpy.codegen.llvm.objects.listing import assembly_of, ir_of
 from ansorpy.codegen.llvm.threads.team import ending_with_library, needs_team, team_object
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import UsageError
+from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.runtime.cpu_features import required_features
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.entry.dispatch import emit_dispatch
@@ -207,8 +208,8 @@ class _Program:
             modules.append((ending_with_library(machine), machine))
         text, flags = ir_of(modules), "al" if has_large_sections(machine) else "a"
         taken_in = (
-            f'.pushsection {CONSTANTS},"{flags}"', ".balign 64", f".globl {self.symbol}",
-            f".hidden {self.symbol}", f"{self.symbol}:",
+            f'.pushsection {CONSTANTS},"{flags}"', f".balign {ALIGNMENT_BYTES}",
+            f".globl {self.symbol}", f".hidden {self.symbol}", f"{self.symbol}:",
             f'.incbin "{constants_file(path).name}"', ".popsection",
         )  # fmt: skip
         if form is Form.ASM:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ansorpy.codegen.c.arithmetic import helper_call
 from ansorpy.codegen.c.elements import element, variable_of
 from ansorpy.codegen.c.emitter import Emitter
-from ansorpy.codegen.c.types import HALF, short_name
+from ansorpy.codegen.c.types import short_name
 from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.clike.code import COMPARE, UNARY, Code
@@ -150,7 +150,7 @@ def _consecutive(e: Emitter, found: Access) -> Code:
 def _read(e: Emitter, x: Code, dtype: DType) -> Code:
     """Convert elements from their form in memory to the type they are computed in."""
     assert e.lanes is not None
-    if dtype in HALF:
+    if dtype.is_half:
         return helper_call(e, f"from_{short_name(dtype)}x{e.lanes.width}", x)
     if dtype is DType.BOOL:
         wide = f"__builtin_convertvector({x.text}, {vector_of(e, DType.INT32)})"
@@ -161,7 +161,7 @@ def _read(e: Emitter, x: Code, dtype: DType) -> Code:
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
     """Convert computed values to their form in memory."""
     assert e.lanes is not None
-    if dtype in HALF:
+    if dtype.is_half:
         return helper_call(e, f"to_{short_name(dtype)}x{e.lanes.width}", x)
     if dtype is DType.BOOL:
         return Code(f"__builtin_convertvector({x.text} & 1, {stored_vector(e, dtype)})")
@@ -170,13 +170,13 @@ def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
 
 def vector_of(e: Emitter, dtype: DType) -> str:
     """The C vector type in which values of *dtype* are computed."""
-    computed = {DType.BOOL: DType.INT32}.get(dtype, DType.FLOAT32 if dtype in HALF else dtype)
+    computed = {DType.BOOL: DType.INT32}.get(dtype, DType.FLOAT32 if dtype.is_half else dtype)
     return _vector(e, computed)
 
 
 def stored_vector(e: Emitter, dtype: DType) -> str:
     """The C vector type of elements of *dtype* in memory."""
-    stored = {DType.BOOL: DType.UINT8}.get(dtype, DType.UINT16 if dtype in HALF else dtype)
+    stored = {DType.BOOL: DType.UINT8}.get(dtype, DType.UINT16 if dtype.is_half else dtype)
     return _vector(e, stored)
 
 

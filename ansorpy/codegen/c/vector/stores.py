@@ -6,7 +6,6 @@ from ansorpy.codegen.c.arithmetic import binary, helper_call
 from ansorpy.codegen.c.elements import element, variable_of
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.expressions import narrowed, read
-from ansorpy.codegen.c.types import HALF
 from ansorpy.codegen.c.vector.accesses import access, load, splat, store, vector_of
 from ansorpy.codegen.c.vector.values import combined, operand, vector
 from ansorpy.codegen.clike.code import Code
@@ -33,7 +32,7 @@ def vector_store(e: Emitter, s: Store) -> None:
             return
         name = variable_of(e, s.buffer, found.start)
         dtype = s.buffer.dtype
-        if name is not None and s.reduce in _PLAIN and dtype.is_float and dtype not in HALF:
+        if name is not None and s.reduce in _PLAIN and dtype.is_float and not dtype.is_half:
             e.line(f"{name} {_PLAIN[s.reduce]} {operand(e, s.value).text};")
             return
         old = load(e, Load(s.buffer, s.indices))

@@ -13,7 +13,7 @@ from ansorpy.codegen.c.arithmetic import helper_call
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.expressions import branches, decided
 from ansorpy.codegen.c.prelude import elementary_name
-from ansorpy.codegen.c.types import HALF, computed_type, short_name
+from ansorpy.codegen.c.types import computed_type, short_name
 from ansorpy.codegen.c.vector.accesses import (
     is_inside,
     lane_by_lane,
@@ -182,7 +182,7 @@ def _compare(e: Emitter, expr: Compare) -> Code:
         return _literal(e, bits)
     a, b = (vector(e, x) for x in (expr.a, expr.b))
     found = compared(expr.op.value, a, b)
-    if expr.a.dtype in HALF or expr.a.dtype.bits == 32:
+    if expr.a.dtype.is_half or expr.a.dtype.bits == 32:
         return found
     return Code(f"__builtin_convertvector({found.text}, {vector_of(e, DType.BOOL)})")
 
@@ -249,7 +249,7 @@ def _rounding(name: str) -> Callable[[Emitter, DType, Code], Code]:
 
 
 def _reinterpreted(e: Emitter, dtype: DType, x: Code) -> Code:
-    if dtype in HALF:
+    if dtype.is_half:
         return narrowed(e, x, dtype)
     if dtype is DType.UINT16:
         return helper_call(e, f"from_{_lanes(e, 'f16')}", x)
@@ -312,7 +312,7 @@ def _cast(e: Emitter, expr: Cast) -> Code:
         return Code(f"__builtin_convertvector({zero.text}, {vector_of(e, DType.BOOL)})")
     if source is DType.BOOL:
         x, source = Code(f"({x.at(ATOM)} & 1)"), DType.INT32
-    if wanted in HALF:
+    if wanted.is_half:
         rounded = narrowed(e, _float_of(e, x, source, wanted), wanted)
         return helper_call(e, f"from_{_lanes(e, short_name(wanted))}", rounded)
     if source.is_float and wanted.is_int:

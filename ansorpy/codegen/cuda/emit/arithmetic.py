@@ -154,7 +154,7 @@ _FROM_BITS = {DType.UINT32: "__int_as_float", DType.UINT64: "__longlong_as_doubl
 def _word(e: Emitter, fn: Function, dtype: DType, args: Sequence[Code]) -> Code:
     """Functions of the bits of values."""
     inside = ", ".join(x.text for x in args)
-    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+    if dtype.is_half:
         e.need(dtype.value)
         return Code(f"to_{dtype.value}({inside}).bits", ATOM)
     if dtype is DType.UINT16:

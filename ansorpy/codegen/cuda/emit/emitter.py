@@ -31,12 +31,11 @@ C_TYPES = {
 """C types of elements in memory."""
 
 _INDICES = IndexTypes("int", (1 << 31) - 1, "long long", "LL")
-_HALF = (DType.FLOAT16, DType.BFLOAT16)
 
 
 def register_type(dtype: DType) -> str:
     """The C type in which values of *dtype* are computed."""
-    return "float" if dtype in _HALF else C_TYPES[dtype]
+    return "float" if dtype.is_half else C_TYPES[dtype]
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,7 @@ from ansorpy.ir.expr import (
     Var,
 )
 
-__all__ = ["HALF", "narrowed", "read", "stored", "value"]
-
-HALF = (DType.FLOAT16, DType.BFLOAT16)
+__all__ = ["narrowed", "read", "stored", "value"]
 
 
 def value(e: Emitter, expr: Expr) -> Code:
@@ -124,7 +122,7 @@ def _cast(e: Emitter, expr: Cast) -> Code:
         return x
     if wanted is DType.BOOL:
         return compared("!=", x, Code("0"))
-    if wanted in HALF:
+    if wanted.is_half:
         return Code(f"to_float({narrowed(e, _float_of(e, x, source, wanted), wanted).text})")
     if source.is_float and wanted.is_int:
         e.need("integers")
@@ -140,7 +138,7 @@ def _to_round(e: Emitter, x: Expr, wanted: DType) -> Code:
     error and that of the exponent are less than 2^-16 of the result.
     """
     exponential = isinstance(x, Call) and x.fn is Function.EXP and x.dtype is DType.FLOAT32
-    if wanted not in HALF or not exponential or x in e.known or x in e.repeated:
+    if not wanted.is_half or not exponential or x in e.known or x in e.repeated:
         return value(e, x)
     assert isinstance(x, Call)
     power, scale = x.args[0], _LOG2_E
@@ -165,7 +163,7 @@ def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
 
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
     """Convert a computed value to the form in which elements of *dtype* are stored."""
-    if dtype not in HALF:
+    if not dtype.is_half:
         return x
     e.need(dtype.value)
     return Code(f"to_{dtype.value}({x.text})")
@@ -176,7 +174,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
 
     A value that is only copied, or is rounded already, is not rounded again.
     """
-    if dtype not in HALF:
+    if not dtype.is_half:
         return value(e, expr)
     if isinstance(expr, Load) and expr.dtype is dtype and expr not in e.known:
         return _place(e, expr)
@@ -187,7 +185,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
 
 def read(e: Emitter, element_text: str, dtype: DType) -> Code:
     """Convert an element to the type it is computed in."""
-    if dtype not in HALF:
+    if not dtype.is_half:
         return Code(element_text)
     e.need(dtype.value)
     return Code(f"to_float({element_text})")

@@ -180,8 +180,7 @@ __device__ __forceinline__ void {function_name(by.name)}_pair(
 
 def _bits(dtype: DType) -> tuple[str, ...]:
     """Names of the helpers that access the bits of an element."""
-    half = (DType.FLOAT16, DType.BFLOAT16)
-    return (dtype.value, f"{dtype.value}_bits") if dtype in half else ("byte_bits",)
+    return (dtype.value, f"{dtype.value}_bits") if dtype.is_half else ("byte_bits",)
 
 
 PAIRED: Mapping[str, str] = {

@@ -9,7 +9,7 @@ from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.cuda.emit.boxes import begun_boxes, sources_in
 from ansorpy.codegen.cuda.emit.clusters import cluster_of
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter, Tables
-from ansorpy.codegen.cuda.emit.expressions import HALF, value
+from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.emit.statements import statement
 from ansorpy.codegen.cuda.emit.words import WORDS
@@ -183,7 +183,7 @@ class _Kernel:
         )
 
     def _parameter(self, e: Emitter, buffer: Buffer) -> str:
-        if buffer.dtype in HALF:
+        if buffer.dtype.is_half:
             e.need(buffer.dtype.value)
         access = "" if self.used[buffer] else "const "
         shape = ", ".join(map(str, buffer.shape))

@@ -188,9 +188,7 @@ WGMMA_HELPERS: Mapping[str, str] = {
 
 WGMMA_NEEDS: Mapping[str, tuple[str, ...]] = {
     **{
-        function_name(by.name): tuple(
-            kind.value for kind in by.types[1:2] if kind in (DType.FLOAT16, DType.BFLOAT16)
-        )
+        function_name(by.name): tuple(kind.value for kind in by.types[1:2] if kind.is_half)
         for by in WGMMA
     },
     **{

@@ -226,7 +226,7 @@ def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
     if wanted is DType.BOOL:
         zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
         return compare_values(e, CompareOp.NE, source, value, zero)
-    if wanted in (DType.FLOAT16, DType.BFLOAT16) and source is not wanted:
+    if wanted.is_half and source is not wanted:
         passes = source.passes_float32(wanted)
         near = _cast(e, value, source, "float") if passes else _to_odd(e, value, source)
         return _rounded(e, near, wanted)

@@ -25,7 +25,7 @@ def from_stored(e: Emitter, value: Value, dtype: DType) -> Value:
     if dtype is DType.BOOL:
         zero = "zeroinitializer" if lanes else "0"
         return e.text.value("i1", lanes, f"icmp ne {value.type} {value.text}, {zero}")
-    if dtype not in (DType.FLOAT16, DType.BFLOAT16):
+    if not dtype.is_half:
         return value
     found = _widened_half(e, value) if dtype is DType.FLOAT16 else _widened_bfloat16(e, value)
     e.stored[found.text, dtype] = value
@@ -55,7 +55,7 @@ def to_stored(e: Emitter, value: Value, dtype: DType) -> Value:
     if dtype is DType.BOOL:
         byte = Value("i8", "", lanes).type
         return e.text.value("i8", lanes, f"zext {value.typed} to {byte}")
-    if dtype not in (DType.FLOAT16, DType.BFLOAT16):
+    if not dtype.is_half:
         return value
     known = e.stored.get((value.text, dtype))
     if known is not None:

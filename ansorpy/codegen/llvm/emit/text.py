@@ -47,7 +47,7 @@ def register_type(dtype: DType) -> str:
     """The LLVM type a value is computed in: 16-bit floats are computed as float."""
     if dtype is DType.BOOL:
         return "i1"
-    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+    if dtype.is_half:
         return "float"
     return _STORAGE[dtype]
 

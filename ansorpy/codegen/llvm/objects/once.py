@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +10,11 @@ import numpy.typing as npt
 
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
-from ansorpy.codegen.object_code import ObjectCode
+from ansorpy.codegen.object_code import KERNEL, ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.sizes import fixed
 
 __all__ = ["run_once"]
-
-_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
 def run_once(code: ObjectCode, arrays: Sequence[npt.NDArray[Any]]) -> None:
@@ -29,7 +26,7 @@ def run_once(code: ObjectCode, arrays: Sequence[npt.NDArray[Any]]) -> None:
     table = np.array([array.ctypes.data for array in arrays], dtype=np.uint64)
     workspace = aligned_empty((max(1, fixed(code.workspace_bytes(1))),), np.uint8)
     with load([code]) as library:
-        function = _KERNEL(library.address(code.symbol))
+        function = KERNEL(library.address(code.symbol))
         status = function(table.ctypes.data, workspace.ctypes.data, 1)
     if status:
         raise CodegenError(f"{code.symbol} returned the error code {status}")

@@ -38,7 +38,6 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["MmaOperands", "axes_in", "factors", "in_fragments"]
 
-_HALF = (DType.FLOAT16, DType.BFLOAT16)
 _TF32_STEP = 1 << 13
 """One step of TF32 in float32 bits: TF32 lacks the 13 lowest bits."""
 
@@ -69,7 +68,7 @@ def factors(op: Tensor) -> tuple[Expr, Expr] | None:
             return None
     a, b = (e.x if isinstance(e, Cast) and e.type is op.dtype else e for e in (x, y))
     wide = op.dtype in (DType.FLOAT32, DType.INT32)
-    alike = a.dtype is b.dtype is op.dtype and op.dtype in _HALF
+    alike = a.dtype is b.dtype is op.dtype and op.dtype.is_half
     return (a, b) if wide or alike else None
 
 
