@@ -57,13 +57,13 @@ def test_a_program_of_every_family_compiles(name: str, rng: np.random.Generator)
 
 def test_webassembly_has_no_shared_libraries(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="WebAssembly has no shared libraries"):
-        check_exportable(tmp_path / "net.so", Target.parse("wasm32-unknown-unknown"))
+        check_exportable(tmp_path / "net.so", [Target.parse("wasm32-unknown-unknown")])
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "."])
 def test_libraries_replace_files_only(path: str) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        check_exportable(Path(path), Target.host())
+        check_exportable(Path(path), [Target.host()])
 
 
 def float_abi(image: bytes) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from ansorpy.runtime.header import c_type, write_header
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.packages.signature import NamedPort, demand_packable, named_ports
+from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 
 __all__ = ["write_cmake_package"]
@@ -34,7 +35,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     values = {
         "name": name, "upper": name.upper(), "library": library.name, "version": version,
         "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
-        "header": f"{library.stem}.h",
+        "header": f"{library.stem}.h", "statuses": list(Status),
     }  # fmt: skip
     written = [installed]
     write_header(metadata, include / library.name)

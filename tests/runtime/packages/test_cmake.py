@@ -12,6 +12,7 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.cli.main import main
+from ansorpy.runtime.status import Status
 from tests.runtime.growing import decoder
 from tests.runtime.packages.libraries import fixed, twice
 
@@ -61,7 +62,8 @@ int main() {
     }
 }
 """
-SAID = ["12", "6 17 500", "twice_plan: code 5 1", "x has 3 elements instead of 60"]
+REFUSED = f"twice_plan: {Status.WRONG_SHAPE.meaning} 1"
+SAID = ["12", "6 17 500", REFUSED, "x has 3 elements instead of 60"]
 
 
 @needs
