@@ -52,7 +52,7 @@ def _tables(image: bytes) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     if image[:6] != _ELF:
         raise UsageError(
             "static libraries and objects are made for 64-bit little-endian machines with ELF",
-            hint="make a shared library: a name that ends in .so",
+            hint="write C with --target c",
         )
     fields = _HEADER.unpack_from(image, 0)
     table, each, count = fields[6], fields[11], fields[12]
