@@ -15,8 +15,6 @@ from ansorpy.target import Target
 
 __all__ = ["Driver", "find_driver"]
 
-_ADVICE = "install gcc or clang, or pip install 'ansorpy[export]', or set CC"
-
 
 @dataclass(frozen=True)
 class Driver:
@@ -36,7 +34,7 @@ class Driver:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
             message = f"{self.command[0]} cannot be run: {error}"
-            raise MissingDependency(message, hint=_ADVICE) from error
+            raise MissingDependency(message, hint=_advice("gcc", "clang")) from error
         if done.returncode:
             raise CodegenError(f"{shlex.join(self.command)} cannot {what}: {done.stderr.strip()}")
 
@@ -63,5 +61,9 @@ def find_driver(what: str, target: Target | None = None) -> Driver:
         return Driver((sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-gnu"))
     raise MissingDependency(
         f"{what} needs a compiler driver, and none of {', '.join(names)} or ziglang is installed",
-        hint=_ADVICE,
+        hint=_advice(*(name for name in names if name != "cc")),
     )
+
+
+def _advice(*names: str) -> str:
+    return f"install {' or '.join(names)}, or pip install 'ansorpy[export]', or set CC"

@@ -33,7 +33,7 @@ def export(plan: ExecutionPlan, path: Path, pack: str | None = None) -> Path:
         OSError: A file cannot be written: the disk is full, say.
     """
     path, when = path.absolute(), _pack(pack)
-    check_exportable(path, plan.target, when)
+    check_exportable(path, [plan.target], when)
     try:
         write_header(runtime_of(plan.target).export(plan, path, when), path)
     except OSError as error:
@@ -60,30 +60,37 @@ def export_versions(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | Non
         MissingDependency, CodegenError, OSError: As for :func:`export`.
     """
     path = path.absolute()
-    for plan in plans:
-        if plan.target.backend != "llvm" or not is_x86(plan.target):
-            raise UsageError(
-                f"versions are for x86 CPUs, which {plan.target.name} is not",
-                hint="export a library for each target",
-            )
-        check_exportable(path, plan.target, pack)
+    check_exportable(path, [plan.target for plan in plans], pack)
     order = sorted(plans, key=lambda plan: -len(required_features(plan.target)))
     write_header(build_program(order, path, pack), path)
     return path
 
 
-def check_exportable(path: Path, target: Target, pack: Pack | None = None) -> None:
-    """Check that a program for *target* can be exported; call this before a long search.
+def check_exportable(path: Path, targets: Sequence[Target], pack: Pack | None = None) -> None:
+    """Check that a program with a version for each of *targets* can be exported.
+
+    Call this before a long search.
 
     Raises:
         MissingDependency: There is no linker; the message says what to install.
         UsageError: *path* or one of the files beside it cannot be written, or no file of this kind
-            can be made for the target.
+            can be made for the targets.
     """
     path = path.absolute()
     demand_writable(path, *beside(path))
     if path.exists() and not path.is_file():  # a device
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
+    for target in targets:
+        if len(targets) > 1 and (target.backend != "llvm" or not is_x86(target)):
+            raise UsageError(
+                f"{path.name} cannot have a version for {target.name}: only machine code for x86 "
+                "CPUs has versions",
+                hint="name one target, and export a file for each",
+            )
+        _check_target(path, target, pack)
+
+
+def _check_target(path: Path, target: Target, pack: Pack | None) -> None:
     runtime = runtime_of(target)
     if pack is Pack.AT_INIT and not runtime.packs_at_init:
         raise UsageError(

@@ -59,6 +59,12 @@ class NativeRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
+        if target.triple.startswith("wasm"):
+            raise UsageError(
+                f"{path.name} cannot be made for {target.name}: WebAssembly has no shared "
+                "libraries, and no sections for constants",
+                hint="write C with --target c:word=32, which compilers for WebAssembly take",
+            )
         match form_of(path):
             case Form.C:
                 raise UsageError(

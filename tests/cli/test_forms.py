@@ -89,6 +89,7 @@ def test_all_forms_compute_the_same(net: str) -> None:
         (["--emit", "a", "-o", "net.so"], "net.so is not a name for --emit a"),
         (["--target", "c", "--emit", "a"], "programs in C cannot be written as net.a"),
         (["--target", "sm_90", "-o", "net.o"], "are written as shared libraries alone, not as"),
+        (["--target", "x86-64-v2,x86-64-v3", "--emit", "c"], "net.c cannot have a version for c:w"),
         (["--emit", "c", "--pack", "at-init"], "do not pack their constants at init"),
         (["--target", "aarch64-linux-gnu", "--pack", "in-file", "--emit", "a"],
          "constants for aarch64-linux-gnu cannot be packed on this machine"),

@@ -250,6 +250,7 @@ def test_bench_profiles_the_calls_of_a_network(
         "--threads", "2", "--profile", "-o", str(out), "--trace", str(folder / "trace.json"),
     ]  # fmt: skip
     assert main(arguments) == 0
+    assert capsys.readouterr().out.endswith(f"wrote {out}\nwrote {folder / 'trace.json'}\n")
     calls = json.loads(out.read_text())["calls"]
     assert len(calls) > 3 and "conv3x3" in calls[0]["name"]
     slices = assert_is_trace(json.loads((folder / "trace.json").read_text()))

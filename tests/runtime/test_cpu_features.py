@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
-from llvmlite import binding
 
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.jit import load
@@ -16,15 +17,17 @@ HOST = Target.host()
 pytestmark = pytest.mark.skipif("x86_64" not in HOST.triple, reason="asks an x86 CPU")
 
 
-def has(*features: str) -> bool:
-    binding.initialize_native_target()
-    binding.initialize_native_asmparser()
-    text = (
+def asking(*features: str) -> str:
+    return (
         f'target triple = "{HOST.triple}"\n{emit_cpu_check(features)}\n'
         f"define i32 @ask() {{ %a = call i1 {CHECK}() %b = zext i1 %a to i32 ret i32 %b }}\n"
         "attributes #0 = { nounwind }\n"
     )
-    with load([compile_ir(text, Target.parse("x86_64-unknown-linux-gnu"))], symbols=["ask"]) as it:
+
+
+def has(*features: str) -> bool:
+    code = compile_ir(asking(*features), Target.parse("x86_64-unknown-linux-gnu"))
+    with load([code], symbols=["ask"]) as it:
         return bool(ctypes.CFUNCTYPE(ctypes.c_int)(it.address("ask"))())
 
 
@@ -51,3 +54,13 @@ def test_what_a_target_requires() -> None:
     assert not any(name.startswith("avx512") for name in v3)
     alien = replace(HOST, features="+xop,+avx512er,+sse3")
     assert missing_features(required_features(alien)) != []
+
+
+def test_it_is_assembly_in_a_process_that_made_no_library() -> None:
+    code = (
+        "import sys; from ansorpy.codegen.llvm.objects.build import assembly; "
+        "from ansorpy.target import Target; print(assembly(sys.stdin.read(), Target.host()))"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=asking("avx2"), capture_output=True, text=True, check=True)
+    assert "cpuid" in done.stdout

@@ -21,6 +21,7 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry
 from ansorpy.runtime.export import check_exportable, export
+from ansorpy.runtime.library.forms import Form
 from ansorpy.runtime.planner import plan_kernel, plan_network
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.population import sample_valid
@@ -55,15 +56,16 @@ def test_a_program_of_every_family_compiles(name: str, rng: np.random.Generator)
                 assert int.from_bytes(code[18:20], "little") == TARGETS[name]
 
 
-def test_webassembly_has_no_shared_libraries(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", list(Form))
+def test_webassembly_has_no_libraries(form: Form, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="WebAssembly has no shared libraries"):
-        check_exportable(tmp_path / "net.so", Target.parse("wasm32-unknown-unknown"))
+        check_exportable(tmp_path / f"net{form.suffix}", [Target.parse("wasm32-unknown-unknown")])
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "."])
 def test_libraries_replace_files_only(path: str) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        check_exportable(Path(path), Target.host())
+        check_exportable(Path(path), [Target.host()])
 
 
 def float_abi(image: bytes) -> int:

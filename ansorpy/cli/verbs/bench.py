@@ -66,3 +66,6 @@ def bench(
             show(part) if isinstance(part, Table) else print(part)
     if output is not None:
         output.write_text(json.dumps(result.to_dict(), indent=2) + "\n")
+    for file in (output, trace):
+        if file is not None and not as_json:
+            print(f"wrote {file}")

@@ -70,8 +70,8 @@ def compile(
         model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
     )  # fmt: skip
     library = emitted_path(model, output, emit)
-    for request in requests:
-        check_exportable(library, emitted_target(library, request.target, request.threads), pack)
+    emitted = [emitted_target(library, r.target, r.threads) for r in requests]
+    check_exportable(library, emitted, pack)
     if report is not None:
         _demand_report(report, requests[0])
     talk = Talk(quiet, verbose, as_json)

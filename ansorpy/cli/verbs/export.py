@@ -44,8 +44,9 @@ def export(
     library, known = emitted_path(model, output, emit), those(LookupArguments, arguments)
     names = targets_of(known.get("target"))
     lookups = [Lookup(model, **{**known, "target": name}) for name in names]
-    for request in [lookup.request for lookup in lookups]:
-        check_exportable(library, emitted_target(library, request.target, request.threads), pack)
+    asked = [lookup.request for lookup in lookups]
+    emitted = [emitted_target(library, r.target, r.threads) for r in asked]
+    check_exportable(library, emitted, pack)
     spec = NetworkSpec(model, **those(NetworkArguments, arguments))
     runs = [(open_networks([spec], lookup.request), lookup.request) for lookup in lookups]
     for lookup in lookups:

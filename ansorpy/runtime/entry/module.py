@@ -75,16 +75,8 @@ def build_entry(source: EntrySource) -> bytes:
     """Build the object file of the entry.
 
     It is compiled for the architecture's baseline CPU: it must run even where the kernels cannot.
-
-    Raises:
-        CodegenError: An x86 library was requested on another architecture, whose LLVM cannot
-            assemble the CPU check.
     """
-    target = source.plan.target
-    if source.features and not is_x86(Target.host()):
-        raise CodegenError(f"a library for {target.triple} can only be made on an x86 machine")
-    _enable_inline_assembly()
-    return compile_ir(emit_entry(source), baseline(target))
+    return compile_ir(emit_entry(source), baseline(source.plan.target))
 
 
 def baseline(target: Target) -> Target:
@@ -92,16 +84,16 @@ def baseline(target: Target) -> Target:
     return Target.parse(target.triple)
 
 
-def _enable_inline_assembly() -> None:
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmparser()
-
-
 def emit_entry(source: EntrySource) -> str:
-    """Emit the module: ``<name>_init``, ``<name>_plan``, ``<name>_run``, helpers."""
+    """Emit the module: ``<name>_init``, ``<name>_plan``, ``<name>_run``, helpers.
+
+    Raises:
+        CodegenError: An x86 library was requested on another architecture, whose LLVM cannot
+            assemble the CPU check.
+    """
     plan = source.plan
+    if source.features and not is_x86(Target.host()):
+        raise CodegenError(f"a library for {plan.target.triple} can only be made on an x86 machine")
     symbols = sorted(code.symbol for code in source.plan.objects)
     parts = [
         f'target triple = "{source.plan.target.triple}"\n',

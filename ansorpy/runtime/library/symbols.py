@@ -44,7 +44,7 @@ def _globals(image: bytes) -> tuple[list[Symbol], Section]:
     if image[: len(MAGIC)] != MAGIC:
         raise UsageError(
             "static libraries and objects are made for 64-bit little-endian machines with ELF",
-            hint="make a shared library: a name that ends in .so",
+            hint="write C with --target c",
         )
     sections = sections_of(image)
     table = next(section for section in sections if section.kind == SYMTAB)

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from ansorpy.runtime.header import c_type, write_header
 from ansorpy.runtime.library.shared_library import read_library
-from ansorpy.runtime.packages.signature import NamedPort, demand_packable, named_ports
+from ansorpy.runtime.packages.signature import (
+    NamedPort,
+    demand_namespace,
+    demand_packable,
+    named_ports,
+)
+from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 
 __all__ = ["write_cmake_package"]
@@ -18,11 +24,12 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
 
     Raises:
         ForeignFile: The file is not a library that ansorpy made.
-        UsageError: Its calls cannot be offered in C++.
+        UsageError: Its calls or its name cannot be offered in C++.
         OSError: A file cannot be written.
     """
     metadata, _, _ = read_library(library)
     demand_packable(metadata, library)
+    demand_namespace(metadata.name)
     name, installed = metadata.name, prefix / "lib" / library.name
     config, pkgconfig, include = (
         prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
@@ -34,7 +41,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     values = {
         "name": name, "upper": name.upper(), "library": library.name, "version": version,
         "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
-        "header": f"{library.stem}.h",
+        "header": f"{library.stem}.h", "statuses": list(Status),
     }  # fmt: skip
     written = [installed]
     write_header(metadata, include / library.name)

@@ -11,16 +11,22 @@ from ansorpy.ir.narrow import Narrow, element_type
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import Port
 
-__all__ = ["NamedPort", "demand_packable", "demand_version", "named_ports"]
+__all__ = [
+    "NamedPort", "demand_namespace", "demand_packable", "demand_version", "named_ports",
+]  # fmt: skip
 
-_WORDS = re.compile(
-    "auto|bool|break|case|catch|char|class|const|continue|default|delete|do|double|else|enum|"
-    "explicit|export|extern|float|for|friend|goto|if|inline|int|long|namespace|new|operator|"
-    "private|protected|public|register|return|short|signed|sizeof|static|struct|switch|template|"
-    "this|throw|try|typedef|typename|union|unsigned|using|virtual|void|volatile|while|"
-    "model|run|plan|threads|shapes|shape|error"
-)
-"""Names that parameters cannot have in C++, or that packages use."""
+_KEYWORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+constinit continue decltype default delete do double dynamic_cast else enum explicit export extern
+false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr
+operator or or_eq private protected public register reinterpret_cast requires return short signed
+sizeof static static_assert static_cast struct switch template this thread_local throw true try
+typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+_MEMBERS = "model run plan threads shapes shape error prepare bind require found"
+_NO_PARAMETERS = frozenset(f"{_KEYWORDS} {_MEMBERS}".split())
+_NO_NAMESPACES = frozenset(f"{_KEYWORDS} main std".split())
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ def named_ports(metadata: Metadata) -> tuple[list[NamedPort], list[NamedPort]]:
 
 def _name(given: str, taken: set[str]) -> str:
     name = re.sub(r"\W", "_", given, flags=re.ASCII).strip("_") or "tensor"
-    if name[0].isdigit() or keyword.iskeyword(name) or _WORDS.fullmatch(name):
+    if name[0].isdigit() or keyword.iskeyword(name) or name in _NO_PARAMETERS:
         name = f"tensor_{name}"
     while name in taken:
         name += "_"
@@ -68,6 +74,19 @@ def demand_version(version: str) -> None:
     """
     if not re.fullmatch(r"\d+(\.\d+)*", version):
         raise UsageError(f"{version!r} is not a version", hint="write numbers and dots: 1.2.0")
+
+
+def demand_namespace(name: str) -> None:
+    """Refuse a library whose *name* no namespace of C++ can have.
+
+    Raises:
+        UsageError: It is a word of the language.
+    """
+    if name in _NO_NAMESPACES:
+        raise UsageError(
+            f"no namespace of C++ can be called {name!r}, as this library is",
+            hint="export it under another name",
+        )
 
 
 def demand_packable(metadata: Metadata, path: object) -> None:

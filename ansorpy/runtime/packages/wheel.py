@@ -47,7 +47,7 @@ def write_wheel(library: Path, folder: Path, version: str) -> Path:
         "name": name, "library": library.name, "version": version, "tag": tag, "needs": needs,
         "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
         "input_names": [named.name for named in inputs], "ansorpy": metadata.ansorpy,
-        "max_rank": MAX_RANK, "statuses": list(Status),
+        "max_rank": MAX_RANK, "statuses": list(Status), "wrong_shape": Status.WRONG_SHAPE.value,
         "result": _result([f"NDArray[{_type(named)}]" for named in outputs]),
     }  # fmt: skip
     made = f"{name}-{version}.dist-info"

@@ -12,6 +12,7 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.cli.main import main
+from ansorpy.runtime.status import Status
 from tests.runtime.growing import decoder
 from tests.runtime.packages.libraries import fixed, twice
 
@@ -61,7 +62,8 @@ int main() {
     }
 }
 """
-SAID = ["12", "6 17 500", "twice_plan: code 5 1", "x has 3 elements instead of 60"]
+REFUSED = f"twice_plan: {Status.WRONG_SHAPE.meaning} 1"
+SAID = ["12", "6 17 500", REFUSED, "x has 3 elements instead of 60"]
 
 
 @needs
@@ -116,3 +118,31 @@ def test_caches_need_the_c_header(
     path = decoder(heads_first=True).compiled().export(tmp_path / "cache.so")
     assert main(["package", str(path), kind, "-o", str(tmp_path)]) == 2
     assert "has outputs in the memory of inputs" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("name", ["template", "std"])
+def test_a_namespace_needs_another_name(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = ap.placeholder((3, 8), name="x")
+    y = ap.compute((3, 8), lambda i, j: x[i, j] + 1.0, name="y")
+    path = ap.build([x, y]).export(tmp_path / f"{name}.so")
+    assert main(["package", str(path), "--cmake", "-o", str(tmp_path / "to")]) == 2
+    assert f"no namespace of C++ can be called '{name}'" in capsys.readouterr().err
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_parameters_are_called_like_nothing_in_the_header(tmp_path: Path) -> None:
+    x, y = ap.placeholder((3, 8), name="requires"), ap.placeholder((3, 8), name="bind")
+    z = ap.compute((3, 8), lambda i, j: x[i, j] + y[i, j], name="state")
+    path = ap.build([x, y, z]).export(tmp_path / "net.so")
+    assert main(["package", str(path), "--cmake", "-o", str(tmp_path)]) == 0
+    run = re.search(r"void run\((.*)\)", (tmp_path / "include" / "net.hpp").read_text())
+    assert run is not None
+    assert [p.split()[-1] for p in run[1].split(", ")] == [
+        "tensor_requires",
+        "tensor_bind",
+        "state",
+    ]

@@ -49,7 +49,7 @@ assert not any(name.startswith("ansorpy") for name in sys.modules)
 SAID = """\
 (x: 'NDArray[np.float32]', *, threads: 'int | None' = None) -> \
 'tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]' net 1.2
-an input's shape, or an output's in its memory, is not one compiled for
+inputs of 3x64: the network takes nx64 of float32, n from 16 to 512
 input 'x' takes nx64 of float32, got 64 of float32
 input 'x' takes nx64 of float32, got 17x64 of float64
 input 'x' takes nx64 of float32, got 17x63 of float32
