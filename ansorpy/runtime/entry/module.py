@@ -81,20 +81,12 @@ def build_entry(source: EntrySource) -> bytes:
     target = source.plan.target
     if source.features and not is_x86(Target.host()):
         raise CodegenError(f"a library for {target.triple} can only be made on an x86 machine")
-    _enable_inline_assembly()
     return compile_ir(emit_entry(source), baseline(target))
 
 
 def baseline(target: Target) -> Target:
     """Return the baseline target of *target*'s architecture: its code runs on all of its CPUs."""
     return Target.parse(target.triple)
-
-
-def _enable_inline_assembly() -> None:
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmparser()
 
 
 def emit_entry(source: EntrySource) -> str:
