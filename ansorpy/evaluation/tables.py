@@ -78,7 +78,7 @@ def _fitted(table: Table, room: int) -> list[int]:
         return widths
     for column, name in enumerate(table.heading):
         cells = _widest(table, column, _LONGEST_NAME if column == names else None)
-        widths[column] = max(cells, *map(len, name.split()), 0)
+        widths[column] = max([cells, *map(len, name.split())])
     prose = [c for c, name in enumerate(table.heading) if name not in table.numeric and c != names]
     while _total(widths) > room and prose:
         widest = max(prose, key=lambda column: widths[column])
@@ -87,7 +87,8 @@ def _fitted(table: Table, room: int) -> list[int]:
         widths[widest] -= 1
     if _total(widths) > room and names is not None:
         left = max(room - _total(widths) + widths[names], _NARROWEST)
-        widths[names] = min(widths[names], max(_widest(table, names, left), 1))
+        word = max(map(len, table.heading[names].split()))
+        widths[names] = min(widths[names], max(_widest(table, names, left), word))
     return widths
 
 
