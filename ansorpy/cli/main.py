@@ -143,12 +143,11 @@ def _unexpected(error: Exception) -> int:
     Such errors come from the option parser, a full disk, too little memory or a bug.
     """
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
-        said = error.format_message()
+        said = error.format_message().replace("Value error, ", "")  # pydantic's
         if said:  # empty without any argument, when only the help is printed
-            context = getattr(error, "ctx", None)
-            print(f"error: {said}", file=sys.stderr)
-            if context is not None:
-                print(f"hint: {context.command_path} --help says what it takes", file=sys.stderr)
+            path = getattr(getattr(error, "ctx", None), "command_path", "ansorpy")
+            print(f"error: {said[0].lower()}{said[1:]}", file=sys.stderr)
+            print(f"hint: {path} --help says what it takes", file=sys.stderr)
         return EXIT_USAGE
     if isinstance(error, MemoryError):
         print(f"error: there is not enough memory: {error}".rstrip(": "), file=sys.stderr)
@@ -157,7 +156,8 @@ def _unexpected(error: Exception) -> int:
     if DEBUG.get():
         traceback.print_exception(error)
     elif isinstance(error, OSError):  # while writing a file
-        print(f"error: {error}", file=sys.stderr)
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
         print("hint: check the folder, its free space and permissions", file=sys.stderr)
         return ForeignFile.exit_code
     else:

@@ -6,16 +6,19 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from ansorpy.notebook import grid
 
-__all__ = ["Table", "show"]
+__all__ = ["Table", "say", "show"]
 
 _GAP = 2
 _LONGEST_NAME = 48
 """Longer names, as those of tensors, do not decide how wide a table is: they stand on a line of
 their own, with their figures below."""
+_FILLED: Any = {
+    "subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False,
+}  # fmt: skip
 _NARROWEST = 16
 """Prose and names get at least as many columns, even if lines are then longer than a terminal's."""
 
@@ -56,6 +59,19 @@ def show(table: Table, file: TextIO | None = None) -> None:
         lines.insert(0, Text(table.title, "italic"))
     for line in lines:
         console.print(line, soft_wrap=True)
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print the lines of *text*; on a terminal, they break between words where it ends."""
+    file = file or sys.stdout
+    if not file.isatty():
+        print(text, file=file)
+        return
+    from rich.console import Console
+
+    width = Console(file=file).width
+    for line in text.splitlines():
+        print(textwrap.fill(line, width, **_FILLED) if len(line) > width else line, file=file)
 
 
 def _widths(table: Table) -> list[int]:

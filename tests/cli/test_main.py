@@ -63,7 +63,7 @@ def test_a_full_disk_is_one_plain_error(
     monkeypatch.setattr(module, "VERBS", (full,))
     assert main(["full"]) == ForeignFile.exit_code
     error = capsys.readouterr().err
-    assert error.startswith("error: ") and "No space left on device: 'out.npz'" in error
+    assert error.startswith("error: out.npz: No space left on device\nhint: ")
     assert "hint: " in error and "Traceback" not in error
 
 
