@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,13 @@ def test_every_verb_has_a_purpose_and_an_example(capsys: pytest.CaptureFixture[s
         said = " ".join(capsys.readouterr().out.split())
         assert f"Example: ansorpy {example}" in said and example.startswith(verb)
         assert all(word in said for word in example.split() if word.startswith("-"))
+
+
+def test_help_names_no_type_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in module.HELP:
+        assert main([verb, "--help"]) == 0
+        said = capsys.readouterr().out
+        assert not re.search(r"\{|<(path|bool|str|int|list.*)>|Python also", said), said
 
 
 def test_without_arguments_there_is_the_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
