@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 
 __all__ = ["constant_flags", "constant_text", "constants_of"]
 
@@ -20,7 +20,8 @@ def constants_of(items: Iterable[str]) -> dict[str, ArrayLike]:
     """``{"axes": [0, 1]}`` from ``axes=[0,1]``; ``axes=@axes.npy`` reads a file of numpy.
 
     Raises:
-        UsageError: An item is no name and value, or its file cannot be read.
+        UsageError: An item is no name and value.
+        ForeignFile: A file holds no array, or cannot be read.
     """
     found: dict[str, ArrayLike] = {}
     for item in items:
@@ -36,7 +37,10 @@ def _from_file(name: str, path: str) -> NDArray[Any]:
         array: NDArray[Any] = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         reason = getattr(error, "strerror", None) or "it holds no array of numpy"
-        raise UsageError(f"cannot read the value of {name} in {path}: {reason}") from None
+        raise ForeignFile(
+            f"cannot read the value of {name} in {path}: {reason}",
+            hint="name a file that numpy.save wrote",
+        ) from None
     return array
 
 

@@ -117,7 +117,7 @@ class ForeignFile(AnsorpyError):
     @classmethod
     def unreadable(cls, path: object, error: OSError, *, hint: str | None = None) -> ForeignFile:
         """The error for the file *path*, which *error* kept from being read."""
-        return cls(f"cannot read {path}: {error.strerror or error}", hint=hint)
+        return cls(f"cannot read {path}: {error.strerror or error}", hint=hint or "check the path")
 
 
 class ScheduleError(AnsorpyError):

@@ -41,6 +41,7 @@ class Option:
         metavar: Placeholder for its value in ``--help``.
         least: The smallest number accepted.
         parse: Parses the texts of an option that may be repeated.
+        python: Further values that Python takes, for docstrings.
     """
 
     help: str
@@ -49,6 +50,7 @@ class Option:
     metavar: str | None = None
     least: int | None = None
     parse: Callable[[list[str]], object] | None = None
+    python: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def _explained(text: str, taken: str, kind: type) -> str:
     def lines(found: re.Match[str]) -> str:
         return "\n".join(
             textwrap.fill(
-                f"{argument.name}: {argument.option.help}",
+                f"{argument.name}: {argument.option.help} {argument.option.python}".rstrip(),
                 width=100,
                 initial_indent=found[1],
                 subsequent_indent=found[1] + "    ",

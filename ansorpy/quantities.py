@@ -6,7 +6,7 @@ import re
 
 from ansorpy.errors import UsageError
 
-__all__ = ["bytes_of", "latency_of", "seconds_of"]
+__all__ = ["bytes_of", "duration_text", "latency_of", "seconds_of"]
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _BYTES = {
@@ -30,6 +30,15 @@ def seconds_of(duration: float | str) -> float:
     if seconds <= 0:
         raise UsageError(f"the duration {duration!r} is not positive")
     return seconds
+
+
+def duration_text(seconds: float) -> str:
+    """*seconds* as :func:`seconds_of` reads them: ``1h30m``, ``90s``."""
+    whole = round(seconds)
+    if whole != seconds or whole < 120:
+        return f"{seconds:g}s"
+    parts = ((whole // 3600, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number)
 
 
 def latency_of(text: str) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ansorpy.constants import constants_of
-from ansorpy.errors import UsageError
+from ansorpy.errors import AnsorpyError
 
 
 def test_values_are_json_or_files(tmp_path: Path) -> None:
@@ -30,5 +30,5 @@ def test_values_are_json_or_files(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_value(item: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(AnsorpyError, match=message):
         constants_of([item])

@@ -149,11 +149,11 @@ class SizeArguments(TypedDict, total=False):
         Mapping[str, AnySize] | None,
         Option(
             "Sizes of dimensions, by name: 8, 1..512, 1..512:geometric, 320..1280:step=32, 1,8,32, "
-            "or @FILE with one observed size a line; in Python also (1, 512), (320, 1280, 32) and "
-            "[1, 8, 32].",
+            "or @FILE with one observed size a line.",
             flag="--dim",
             metavar="NAME=N..M",
             parse=dims_of,
+            python="Also (1, 512), (320, 1280, 32) and [1, 8, 32].",
         ),
     ]
     constants: Annotated[
@@ -170,11 +170,11 @@ class SizeArguments(TypedDict, total=False):
         Mapping[str, AnyBound] | None,
         Option(
             "What sizes that depend on data are at most, by the tensor that has the size, or whose "
-            "length it is: 100, 1..100, or one for each of its numbers: 1,3,1..640; in Python also "
-            "(1, 100) and lists.",
+            "length it is: 100, 1..100, or one for each of its numbers: 1,3,1..640.",
             flag="--bound",
             metavar="NAME=N",
             parse=bounds_of,
+            python="Also (1, 100) and lists.",
         ),
     ]
     alias: Annotated[

@@ -198,8 +198,8 @@ def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:
     for figure, (needs, values) in given.items():
         if any(value is not None for value in values) and f"{figure}_s" not in objective.reads:
             raise UsageError(
-                f"this objective ignores a {figure}",
-                hint=f"leave it out, or use objective {needs}",
+                f"a {figure} is given, which the objective does not consider",
+                hint=f"leave it out, or use the objective {needs}",
             )
 
 

@@ -65,6 +65,8 @@ _EPILOG = (
     "Environment variables are listed by ansorpy doctor --environment."
 )
 
+_HELP_OPTIONS = ["-h", "--help"]
+
 _PLACEHOLDERS = {bool: "", int: "N", float: "X", str: "NAME", Path: "FILE"}
 """What stands for the value of an option that names no placeholder of its own, by its type."""
 
@@ -78,7 +80,7 @@ def _command(verbs: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
         epilog=_EPILOG,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": _HELP_OPTIONS},
     )
     app.callback()(_common)
     for verb in verbs:
@@ -86,11 +88,22 @@ def _command(verbs: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
         epilog = f"Example: ansorpy {example}" if example else None
         app.command(verb.__name__, help=_help(verb), rich_help_panel=panel, epilog=epilog)(verb)
     parser: Any = typer.main.get_command(app)
+    context = typer.Context(parser, help_option_names=_HELP_OPTIONS)
     for command in (parser, *parser.commands.values()):
-        for param in command.params:
+        for param in (*command.params, command.get_help_option(context)):
             if param.metavar is None:
                 param.metavar = _PLACEHOLDERS.get(param.type_descriptor.annotation)
+            if param.param_type_name == "argument":
+                _show_as_named(param)
     return cast("Callable[..., Any]", parser)
+
+
+def _show_as_named(argument: Any) -> None:
+    """Show *argument* by the name given for it alone: typer adds braces and the Python type."""
+    name = argument.metavar
+    usage = name if argument.required or name.startswith("[") else f"[{name}]"
+    argument.get_usage_pieces = lambda ctx: [usage]
+    argument.display_type_rich = lambda ctx: ""
 
 
 def _help(verb: Callable[..., Any]) -> str:
@@ -143,12 +156,11 @@ def _unexpected(error: Exception) -> int:
     Such errors come from the option parser, a full disk, too little memory or a bug.
     """
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
-        said = error.format_message()
+        said = error.format_message().replace("Value error, ", "")  # pydantic's
         if said:  # empty without any argument, when only the help is printed
-            context = getattr(error, "ctx", None)
-            print(f"error: {said}", file=sys.stderr)
-            if context is not None:
-                print(f"hint: {context.command_path} --help says what it takes", file=sys.stderr)
+            path = getattr(getattr(error, "ctx", None), "command_path", "ansorpy")
+            print(f"error: {said[0].lower()}{said[1:]}", file=sys.stderr)
+            print(f"hint: {path} --help says what it takes", file=sys.stderr)
         return EXIT_USAGE
     if isinstance(error, MemoryError):
         print(f"error: there is not enough memory: {error}".rstrip(": "), file=sys.stderr)
@@ -157,7 +169,8 @@ def _unexpected(error: Exception) -> int:
     if DEBUG.get():
         traceback.print_exception(error)
     elif isinstance(error, OSError):  # while writing a file
-        print(f"error: {error}", file=sys.stderr)
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
         print("hint: check the folder, its free space and permissions", file=sys.stderr)
         return ForeignFile.exit_code
     else:

@@ -6,12 +6,14 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
+from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.evaluation.engines.names import ENGINES, PEERS
 from ansorpy.ir.extents import dims_of
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.size_ranges import SizeRange
 
-__all__ = ["after_library"]
+__all__ = ["after_library", "export_command"]
 
 
 def after_library(library: Path, model: Path) -> str:
@@ -28,6 +30,16 @@ def after_library(library: Path, model: Path) -> str:
         return shlex.join(["ansorpy", "run", str(library), *sizes])
     beside = ["--model", str(model), "--against", peers[0]]
     return shlex.join(["ansorpy", "bench", str(library), *beside, *sizes])
+
+
+def export_command(
+    lookup: Lookup, output: Path, *, memory: int | str | None = None, pack: Pack | None = None
+) -> str:  # fmt: skip
+    """The command that writes *output* from the records of *lookup*."""
+    options = ["-o", str(output)]
+    options += [] if memory is None else ["--memory", str(memory)]
+    options += [] if pack is None else ["--pack", pack]
+    return lookup.command("export", *options)
 
 
 def _sizes(library: Path) -> list[str]:

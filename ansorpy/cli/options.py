@@ -95,7 +95,7 @@ Against = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ENGINE...",
-        help="onnxruntime, openvino, reference.",
+        help="Engines to compare with: onnxruntime, openvino, reference.",
         autocompletion=completion_of("against"),
     ),
 ]

@@ -17,14 +17,16 @@ from ansorpy.api.project import Project
 from ansorpy.api.request import Request
 from ansorpy.cli.kernels import network_reach
 from ansorpy.cost.pretrained import pretrained_for
+from ansorpy.errors import UsageError
 from ansorpy.evaluation.alternatives import alternatives_table
 from ansorpy.evaluation.kernels import reach_table
-from ansorpy.evaluation.tables import show
+from ansorpy.evaluation.tables import say, show
 from ansorpy.evaluation.trial_plan import plan_table
 from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
+from ansorpy.quantities import duration_text
 from ansorpy.search.events import Event
 
-__all__ = ["SearchReport", "Talk", "plan_text"]
+__all__ = ["SearchReport", "Talk", "limits_text", "project_text"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,18 @@ class Talk:
         quiet: Only warnings and errors.
         verbose: Also the plan of each task, ways to cut networks, and where the time went.
         json: Events on stdout, one JSON object a line, instead of text.
+
+    Raises:
+        UsageError: It is both quiet and verbose.
     """
 
     quiet: bool = False
     verbose: bool = False
     json: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.verbose:
+            raise UsageError("--quiet and --verbose exclude each other", hint="leave one out")
 
     @property
     def shows_text(self) -> bool:
@@ -94,10 +103,11 @@ class SearchReport:
 
     def _show_plan(self, event: Planned) -> None:
         for project in event.networks:
-            print(plan_text(project, event.request), file=self._file)
+            say(project_text(project, event.request), self._file)
             reaches = network_reach(project)
             if reaches:
                 show(reach_table(reaches, len(project.network.workloads())), self._file)
+        say(limits_text(event.request), self._file)
         if event.plan is not None and self._talk.verbose:
             show(plan_table(event.plan), self._file)
 
@@ -114,9 +124,9 @@ class SearchReport:
         failures = failures_table(tasks)
         if failures.rows:
             show(failures, self._file)
-        print(f"ended: {event.tuning.ended.value}", file=self._file)
+        say(f"ended: {event.tuning.ended.value}", self._file)
         if event.tuning.interrupted:
-            print(f"reached: {reached(self.board)}", file=self._file)
+            say(f"reached: {reached(self.board)}", self._file)
 
     def _draw_result(self) -> None:
         from rich.console import Console
@@ -126,14 +136,18 @@ class SearchReport:
         Console(file=self._file, highlight=False).print(Result(self.board))
 
 
-def plan_text(project: Project, request: Request) -> str:
-    """What the search is going to do: calls, tasks, threads and limits."""
+def project_text(project: Project, request: Request) -> str:
+    """What is compiled: calls, tasks and threads."""
     calls, tasks = len(project.network.calls), len(project.tasks)
-    where = f"{request.target.name}, {request.threads} thread{'s' if request.threads > 1 else ''}"
     others = len(project.all_tasks) - tasks
     more = f" (and {others} of other ways to partition it)" if others else ""
-    text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"
-    return f"{text}; {_limits_text(request)}"
+    kernels, different = _counted(calls, "kernel"), _counted(tasks, "different task")
+    where = f"{request.target.name}, {_counted(request.threads, 'thread')}"
+    return f"{project.name}: {kernels}, {different}{more}, for {where}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _ranked_text(request: Request) -> str:
@@ -150,24 +164,24 @@ def _shipped_text(request: Request) -> str:
     shipped = pretrained_for(request.target) if is_default else None
     if shipped is None:
         return ""
-    data = f"{shipped.programs} programs of {shipped.tasks} tasks"
-    return f"the model that ships for {shipped.family} ({data})"
+    return f"the model that ships for {shipped.family}"
 
 
-def _limits_text(request: Request) -> str:
+def limits_text(request: Request) -> str:
+    """What the search is going to do, in lines: its limits, its records, and how it begins."""
     budget = request.budget
     if budget is None:
         untimed = "" if request.can_time else ", since this machine cannot"
-        return f"nothing is measured{untimed}, {_ranked_text(request)}"
+        return f"nothing is measured{untimed}; {_ranked_text(request)}"
     limits: Sequence[str] = [
         text
         for text, limit in (
-            (f"{budget.trials} trials", budget.trials),
+            (_counted(budget.trials or 0, "trial"), budget.trials),
             (f"{budget.trials_per_task} trials per task", budget.trials_per_task),
-            (f"{budget.time_limit_s or 0:g} s", budget.time_limit_s),
+            (duration_text(budget.time_limit_s or 0), budget.time_limit_s),
         )
         if limit is not None
     ]
     text = f"tuning up to {', '.join(limits)}, records in {request.db}"
     shipped = _shipped_text(request)
-    return f"{text}; the search starts from {shipped}" if shipped else text
+    return f"{text}\nthe search starts from {shipped}" if shipped else text

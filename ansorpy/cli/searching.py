@@ -22,7 +22,7 @@ from ansorpy.cli.next_command import after_library
 from ansorpy.cli.progress import SearchReport, Talk
 from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.evaluation.proofs import ProofCounts
-from ansorpy.evaluation.tables import show
+from ansorpy.evaluation.tables import say, show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.execution_plan import ExecutionPlan
@@ -37,13 +37,14 @@ __all__ = ["Version", "Written", "accounted", "followed", "write_library"]
 
 @contextmanager
 def followed(
-    request: Request, talk: Talk | None = None, *, results: bool = True
+    request: Request, talk: Talk | None = None, *, results: bool = True, exports: Sequence[str]
 ) -> Iterator[tuple[Request, Board]]:
     """*request* with its search shown and stopped by Ctrl-C where nothing is lost, and its board.
 
     Args:
         talk: How much is shown; default: what a terminal or a log needs.
         results: Whether plan and results are shown besides the progress.
+        exports: The commands that write what a stopped search has found.
 
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
@@ -53,10 +54,9 @@ def followed(
         try:
             yield replace(request, stop=interrupt.stop_here, listener=report), report.board
         except KeyboardInterrupt:
-            raise Interrupted(
-                f"interrupted; the trials so far are in {request.db}",
-                hint="run the same command again to continue, or export what was found",
-            ) from None
+            hint = "\n  ".join(["the same command continues; to write what was found:", *exports])
+            said = f"interrupted; the trials so far are in {request.db}"
+            raise Interrupted(said, hint=hint) from None
 
 
 @contextmanager
@@ -145,14 +145,17 @@ class Written:
         for version in self.versions:
             lines += version.said(f"{version.plan.target.name}: " if self.versions[1:] else "")
         header, example = beside(self.path)
-        lines.append(f"header {header}, example {example.name}, records in {self.records}")
+        lines.append(f"header {header}, example {example}, records in {self.records}")
         runs_here = any(version.plan.target.runs_on_host() for version in self.versions)
         command = after_library(self.path, model) if runs_here else ""
         return "\n".join([*lines, f"next: {command}"] if command else lines)
 
     def tell(self, talk: Talk, model: Path) -> None:
         """Print the result for *model* on stdout."""
-        print(json.dumps(self.to_dict()) if talk.json else self.said(model))
+        if talk.json:
+            print(json.dumps(self.to_dict()))
+        else:
+            say(self.said(model))
 
 
 def write_library(
@@ -161,6 +164,7 @@ def write_library(
     pack: Pack | None,
     talk: Talk,
     peers: Sequence[PeerTimed] = (),
+    exports: Sequence[str] = (),
 ) -> Written:
     """Compile a network to *library*, and compare it with *peers*.
 
@@ -168,27 +172,29 @@ def write_library(
 
     Args:
         runs: The network for each target that the library has a version for.
+        exports: The command that writes what was found if the user stops the search.
 
     Raises:
         UsageError: No library holds constants of this size.
     """
-    versions = [_version(*run, library, talk, peers) for run in runs]
+    versions = [_version(*run, library, talk, peers, exports) for run in runs]
     plans = [version.plan for version in versions]
     with profiled(Activity.ASSEMBLE):
         if len(plans) == 1:
-            written = export_plan(plans[0], library, pack)
+            export_plan(plans[0], library, pack)
         else:
-            written = export_versions(plans, library, pack)
-    return Written(written, versions, runs[0][1].db)
+            export_versions(plans, library, pack)
+    return Written(library, versions, runs[0][1].db)
 
 
 def _version(
-    networks: Networks, request: Request, library: Path, talk: Talk, peers: Sequence[PeerTimed]
+    networks: Networks, request: Request, library: Path, talk: Talk, peers: Sequence[PeerTimed],
+    exports: Sequence[str],
 ) -> Version:  # fmt: skip
     if emitted_target(library, request.target, request.threads) is request.target:
         [project] = networks.projects
         refuse_size(project.constant_bytes, project.target)
-    with followed(request, talk) as (following, board):
+    with followed(request, talk, exports=exports) as (following, board):
         for peer in peers:
             following.listener(peer)
         [finished] = tune_networks(networks, following)

@@ -31,6 +31,8 @@ def selected(tasks: Sequence[_T], wanted: str | None, what: str = "task") -> lis
     found = [t for t in tasks if t.name == wanted] or [t for t in tasks if wanted in t.name]
     if len(found) == 1:
         return found
-    names = ", ".join(f"{number} {task.name}" for number, task in enumerate(tasks))
-    problem = f"{len(found)} {what}s match {wanted!r}" if found else f"no {what} {wanted!r}"
-    raise UsageError(problem, hint=f"give a number or a name from: {names}")
+    meant = {task.name for task in found or tasks}
+    names = ", ".join(f"{n} {task.name}" for n, task in enumerate(tasks) if task.name in meant)
+    if found:
+        raise UsageError(f"{len(found)} {what}s match {wanted!r}", hint=f"give a number: {names}")
+    raise UsageError(f"no {what} {wanted!r}", hint=f"give a number or a name from: {names}")

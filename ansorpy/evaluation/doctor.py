@@ -200,7 +200,8 @@ def _cuda() -> Finding:
     version = _version("cupy-cuda13x")
     package = "cupy not installed" if version is None else f"cupy {version}"
     ok = driver == "driver found" and version is not None
-    return Finding("cuda", ok, False, f"{driver}, {package}", "pip install 'ansorpy[cuda]'")
+    advice = "pip install 'ansorpy[cuda]'" if version is None else "install NVIDIA's driver"
+    return Finding("cuda", ok, False, f"{driver}, {package}", advice)
 
 
 def _nvrtc() -> Finding:

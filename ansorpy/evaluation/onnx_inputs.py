@@ -30,8 +30,10 @@ def read_model(path: str | Path) -> onnx.ModelProto:
         model = onnx.load(str(path))
     except OSError as error:
         raise ForeignFile.unreadable(path, error) from None
-    except (DecodeError, onnx.checker.ValidationError) as error:
-        raise ForeignFile(f"{path} is not an ONNX model: {error}") from None
+    except (DecodeError, onnx.checker.ValidationError):
+        raise ForeignFile(
+            f"{path} is not an ONNX model: it has another format, or was cut short"
+        ) from None
     if not model.HasField("graph") or not model.graph.node:
         raise ForeignFile(f"{path} is not an ONNX model: it has no graph")
     return model

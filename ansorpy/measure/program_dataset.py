@@ -193,8 +193,12 @@ def read_dataset(path: Path) -> ProgramDataset:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ForeignFile(f"{path} is not a dataset: {where}: {first['msg']}") from None
-    except DAMAGE as error:
-        raise ForeignFile(f"{path} is not a dataset: {error}") from None
+    except OSError as error:
+        raise ForeignFile.unreadable(path, error) from None
+    except DAMAGE:
+        raise ForeignFile(
+            f"{path} is not a dataset", hint="name files of ansorpy dataset record"
+        ) from None
     problem = _problem(header, rows, seconds)
     if problem:
         raise ForeignFile(f"{path} is a damaged dataset: {problem}")

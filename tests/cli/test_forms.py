@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,15 @@ def printed(*files: str) -> str:
     command = ["cc", "-O1", "net_example.c", *files, "-o", "example", "-lm", "-pthread"]
     subprocess.run([*command, "-Wl,-rpath,$ORIGIN"], check=True)
     return subprocess.run(["./example", "2"], check=True, capture_output=True, text=True).stdout
+
+
+def test_a_process_that_compiled_nothing_writes_assembly(net: str) -> None:
+    """LLVM must read inline assembly there, too; records spare it all other code."""
+    command = [sys.executable, "-m", "ansorpy"]
+    options = [net, "--db", "own.db", "--threads", "1"]
+    subprocess.run([*command, "compile", *options, "--effort", "none", "-o", "net.so"], check=True)
+    subprocess.run([*command, "export", *options, "-o", "net.s"], check=True)
+    assert "net_run" in Path("net.s").read_text()
 
 
 def test_an_operator_has_all_forms(

@@ -7,7 +7,20 @@ import signal
 
 import pytest
 
+from ansorpy.__main__ import main
+from ansorpy.cli.exit_codes import EXIT_INTERRUPTED
 from ansorpy.cli.interrupt import graceful_interrupt
+
+
+def test_an_interrupt_while_the_command_line_loads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ansorpy.cli.main.main", interrupted)
+    assert main() == EXIT_INTERRUPTED
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

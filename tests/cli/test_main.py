@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,13 @@ def test_every_verb_has_a_purpose_and_an_example(capsys: pytest.CaptureFixture[s
         assert all(word in said for word in example.split() if word.startswith("-"))
 
 
+def test_help_names_no_type_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in module.HELP:
+        assert main([verb, "--help"]) == 0
+        said = capsys.readouterr().out
+        assert not re.search(r"\{|<(path|bool|str|int|list.*)>|Python also", said), said
+
+
 def test_without_arguments_there_is_the_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     said = capsys.readouterr()
@@ -63,7 +71,7 @@ def test_a_full_disk_is_one_plain_error(
     monkeypatch.setattr(module, "VERBS", (full,))
     assert main(["full"]) == ForeignFile.exit_code
     error = capsys.readouterr().err
-    assert error.startswith("error: ") and "No space left on device: 'out.npz'" in error
+    assert error.startswith("error: out.npz: No space left on device\nhint: ")
     assert "hint: " in error and "Traceback" not in error
 
 

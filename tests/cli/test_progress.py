@@ -11,9 +11,10 @@ import pytest
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.cli import progress
-from ansorpy.cli.progress import SearchReport, Talk, plan_text
+from ansorpy.cli.progress import SearchReport, Talk, limits_text, project_text
 from ansorpy.cli.status_line import StatusLine
 from ansorpy.cost.saved import SavedModel
+from ansorpy.errors import UsageError
 from ansorpy.evaluation.random_networks import random_network
 from ansorpy.search.events import Phase
 from tests.api.display.events import LARGE, planned, report
@@ -28,10 +29,15 @@ def said(talk: Talk, tmp_path: Path) -> str:
     return file.getvalue()
 
 
-def test_the_plan_is_shown_if_asked_for(tmp_path: Path) -> None:
+def test_the_plan_is_shown_if_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr(progress, "pretrained_for", lambda _: None)
+    limits = f"tuning up to 8 trials, records in {tmp_path / 't.db'}\n"
     short, long = said(Talk(), tmp_path), said(Talk(verbose=True), tmp_path)
-    assert short == f"trials 8/8  best 1.000 ms  {LARGE.name}: -\n"
-    assert long.startswith("plan: about 8 trials in ") and long.endswith(short)
+    ended = f"trials 8/8  best 1.000 ms  {LARGE.name}: -\n"
+    assert short == limits + ended
+    assert long.startswith(f"{limits}plan: about 8 trials in ") and long.endswith(ended)
 
 
 def test_quiet_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +66,7 @@ def test_a_status_line_comes_seldom_off_a_terminal(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("shipped", "cost_model", "ranked"),
     [
-        (True, "boosted", "by the model that ships for a family (12 programs of 3 tasks)"),
+        (True, "boosted", "by the model that ships for a family"),
         (True, "analytic", "by the closed-form model"),
         (True, "random", "by the given model"),
         (False, "boosted", "by the closed-form model"),
@@ -72,19 +78,30 @@ def test_the_plan_says_what_ranks_if_nothing_is_measured(
     found = SavedModel("a family", 12, 3, ()) if shipped else None
     monkeypatch.setattr(progress, "pretrained_for", lambda target: found)
     request = Request.of(effort="none", cost_model=cost_model)
-    text = plan_text(open_project(random_network(0), request), request)
-    assert text.endswith(f"; nothing is measured, programs are ranked {ranked}")
+    assert limits_text(request) == f"nothing is measured; programs are ranked {ranked}"
 
 
 @pytest.mark.parametrize(
     ("cost_model", "begun"),
-    [("boosted", "; the search starts from the model that ships for a family (12 programs of 3 "
-      "tasks)"), ("analytic", "")],
-)  # fmt: skip
+    [("boosted", "\nthe search starts from the model that ships for a family"), ("analytic", "")],
+)
 def test_the_plan_says_what_a_search_starts_from(
     cost_model: str, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "pretrained_for", lambda _: SavedModel("a family", 12, 3, ()))
-    request = Request.of(trials=8, cost_model=cost_model, db="own.db")
-    text = plan_text(open_project(random_network(0), request), request)
-    assert text.endswith(f"; tuning up to 8 trials, records in own.db{begun}")
+    request = Request.of(trials=8, time_limit="1h30m", cost_model=cost_model, db="own.db")
+    assert limits_text(request) == f"tuning up to 8 trials, 1h30m, records in own.db{begun}"
+
+
+def test_the_plan_counts_what_is_compiled() -> None:
+    request = Request.of(effort="none", threads=1)
+    project = open_project(random_network(0), request)
+    text = project_text(project, request)
+    kernels = len(project.network.calls)
+    assert f"{kernels} kernel{'s' if kernels > 1 else ''}, " in text
+    assert text.endswith(f"for {request.target.name}, 1 thread")
+
+
+def test_quiet_and_verbose_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="--quiet and --verbose exclude each other"):
+        Talk(quiet=True, verbose=True)

@@ -141,7 +141,7 @@ def test_medians_that_do_not_settle_are_said(monkeypatch: pytest.MonkeyPatch) ->
     timings = compare([_contender("a", seconds=0.0)], QUICK)
     assert len(timings["a"].bursts_s) == 3
     [line] = unsettled(timings)
-    assert line.startswith("the median of a did not settle in 3 bursts: theirs are ")
+    assert line.startswith("the median of a did not settle: those of its 3 bursts are ")
     assert Comparison("net", 1, timings).to_dict()["engines"]["a"]["settled"] is False
 
 
@@ -152,7 +152,7 @@ def test_the_range_of_the_bursts_is_that_of_their_medians() -> None:
         steady.add([1e-3])
     assert timing.bursts_ms == pytest.approx((0.067, 0.096))
     [line] = unsettled({"ours": timing, "theirs": steady})
-    assert "median of ours did not settle in 3 bursts: theirs are 0.067 to 0.096 ms" in line
+    assert "median of ours did not settle: those of its 3 bursts are 67 to 96 us" in line
     found = Comparison("net", 1, {"ours": timing}).to_dict()["engines"]["ours"]
     assert found["bursts_ms"] == timing.bursts_ms and not found["settled"]
 
@@ -183,7 +183,7 @@ def test_several_callers_have_engines_of_their_own() -> None:
     comparison = Comparison("net", 1, {"a": timing, "b": timing}, streams=2)
     assert comparison.table().title == "net, 1 thread, 2 callers at once"
     assert comparison.table().rows[1][-2:] == ("1000.0", "1.00x")
-    assert comparison.bars(4).splitlines() == ["a  ████ 1000 calls/s", "b  ████ 1000 calls/s"]
+    assert comparison.bars(4).splitlines() == ["a  ████ 1000.0 calls/s", "b  ████ 1000.0 calls/s"]
 
 
 def test_spread_percentiles_and_precisions_are_said() -> None:
@@ -213,4 +213,7 @@ def test_json_and_table() -> None:
     assert rows[3].split() == [
         "other", "2", "4.000", "±0%", "4.000", "4.000", "1", "2.00x",
     ]  # fmt: skip
-    assert comparison.bars(8).splitlines() == ["ansorpy  ████ 2 ms", "other    ████████ 4 ms"]
+    assert comparison.bars(8).splitlines() == [
+        "ansorpy  ████ 2.000 ms",
+        "other    ████████ 4.000 ms",
+    ]

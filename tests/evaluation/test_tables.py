@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from importlib.metadata import PackageNotFoundError
 
 import numpy as np
@@ -20,17 +21,62 @@ def test_text_aligns_words_left_and_numbers_right() -> None:
     assert table.text().splitlines() == ["title", "name       ms", "a         1.5", "longer  10.25"]
 
 
-def test_show_draws_on_a_terminal_only() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
-    table = Table("t", ("a",), (("x[y]",),))
-    plain, drawn = io.StringIO(), Terminal()
+
+def drawn(table: Table, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of *table* on a terminal of so many *columns*, without styles."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    show(table, terminal)
+    return [re.sub(r"\x1b\[\d*m", "", line) for line in terminal.getvalue().splitlines()]
+
+
+def test_show_draws_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, plain = Table("t", ("a",), (("x[y]",),)), io.StringIO()
     show(table, plain)
-    show(table, drawn)
     assert plain.getvalue() == "t\na\nx[y]\n"
-    assert "x[y]" in drawn.getvalue() and len(drawn.getvalue().splitlines()) > 3
+    assert drawn(table, 80, monkeypatch) == ["t", "a", "────", "x[y]"]
+
+
+def test_a_long_name_has_a_line_of_its_own() -> None:
+    name = "decoder.layers." + "x" * 50
+    rows = (("0", name, "1.5"), ("1", "y", "2"))
+    table = Table("", ("#", "output", "ms"), rows, frozenset({"#", "ms"}))
+    assert table.text().splitlines() == [
+        "#  output   ms",
+        f"0  {name}",
+        "           1.5",
+        "1  y         2",
+    ]
+
+
+def test_a_table_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (
+        ("conv_of_a_name_that_is_long", "1234.5", "is limited by memory, they say"),
+        ("a", "2", ""),
+    )
+    table = Table("", ("kernel", "us at least", "why"), rows, frozenset({"us at least"}))
+    assert drawn(table, 80, monkeypatch)[0].startswith(
+        "kernel                       us at least  why"
+    )
+    assert [line.rstrip() for line in drawn(table, 60, monkeypatch)] == [
+        "                              us at",
+        "kernel                        least  why",
+        "─" * 60,
+        "conv_of_a_name_that_is_long  1234.5  is limited by memory,",
+        "                                     they say",
+        "a                                 2",
+    ]
+    assert [line.rstrip() for line in drawn(table, 40, monkeypatch)][3:] == [
+        "conv_of_a_name_that_is_long",
+        "        1234.5  is limited by",
+        "                memory, they say",
+        "a            2",
+    ]
 
 
 def test_outputs_are_summed_up() -> None:

@@ -99,6 +99,7 @@ class Board:
                 task.task.name, task.weight, task.least_s, task.trials, before.trials,
                 before.trials, before.best_s,
             )  # fmt: skip
+        self.trials = sum(row.before for row in self.rows.values())
 
     def _progress(self, event: Progress) -> None:
         self.phase, self.current = event.phase, event.key

@@ -22,8 +22,12 @@ class TerminalDisplay(Display):
     """Draws *board* on the terminal *file* again and again; at the end nothing is left of it."""
 
     def __init__(self, board: Board, file: TextIO) -> None:
-        console = Console(file=file, highlight=False)
-        self._live = Live(Drawing(board), console=console, refresh_per_second=4, transient=True)
+        self._drawing = Drawing(board)
+        self._console = Console(file=file, highlight=False)
+        self._live = self._opened()
+
+    def _opened(self) -> Live:
+        return Live(self._drawing, console=self._console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> TerminalDisplay:
         self._live.start()
@@ -42,4 +46,5 @@ class TerminalDisplay(Display):
         """Take the drawing away while the block runs."""
         self._live.stop()
         yield
+        self._live = self._opened()  # the old one would erase as many lines as it had drawn
         self._live.start()

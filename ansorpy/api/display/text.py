@@ -17,7 +17,9 @@ _DOING = {
 
 def latency(seconds: float) -> str:
     """*seconds* in milliseconds, or in microseconds if it is below one millisecond."""
-    return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.3f} ms"
+    return f"{seconds * 1e6:.{1 if seconds >= 1e-5 else 3}f} us"
 
 
 def clock(seconds: float) -> str:
@@ -47,9 +49,12 @@ def comparisons(board: Board) -> list[str]:
 
 def reached(board: Board) -> str:
     """What the search reached, in one line."""
-    first = f"{board.missing} of {len(board.rows)} tasks have no measured program"
     if board.total_s is not None:
         first = f"{latency(board.total_s)} in kernels"
+    elif board.missing:
+        first = f"{board.missing} of {len(board.rows)} tasks have no measured program"
+    else:
+        first = "all tasks have measured programs"
     return ", ".join([first, *comparisons(board)])
 
 

@@ -48,7 +48,7 @@ def bench(
     """
     from ansorpy.api.evaluate.bench import bench as timed
     from ansorpy.cli.status_line import StatusLine
-    from ansorpy.evaluation.tables import Table, show
+    from ansorpy.evaluation.tables import Table, say, show
     from ansorpy.writable import demand_writable
 
     for file in (output, trace):
@@ -63,7 +63,7 @@ def bench(
         print(json.dumps({"event": "result", **result.to_dict()}))
     else:
         for part in result.parts():
-            show(part) if isinstance(part, Table) else print(part)
+            show(part) if isinstance(part, Table) else say(part)
     if output is not None:
         output.write_text(json.dumps(result.to_dict(), indent=2) + "\n")
     for file in (output, trace):

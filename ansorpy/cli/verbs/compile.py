@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
+from ansorpy.api.arguments import (
+    CompileArguments,
+    LookupArguments,
+    NetworkArguments,
+    SearchArguments,
+)
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import (
     Against,
@@ -55,9 +60,11 @@ def compile(
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
     from ansorpy.api.emitted import emitted_target
+    from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import emitted_path
+    from ansorpy.cli.next_command import export_command
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network, requests_of
@@ -78,7 +85,9 @@ def compile(
     peers = _peers(model, arguments, against) if against else []
     with accounted(requests[0], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
-        written = write_library(runs, library, pack, talk, peers)
+        lookup = Lookup(model, **those(LookupArguments, arguments))
+        again = export_command(lookup, library, memory=arguments.get("memory"), pack=pack)
+        written = write_library(runs, library, pack, talk, peers, [again])
     written.tell(talk, model)
     if report is not None:
         _write_report(report, requests[0].db, runs[0][0].tasks, written.versions[0].plan)

@@ -56,17 +56,19 @@ def dataset(
     threads: Annotated[
         int | None, typer.Option(min=1, help="record: threads of the programs.")
     ] = None,
-    target: Annotated[
-        str, typer.Option(help="record, train: the machines; default: host.")
-    ] = "host",
+    target: Annotated[str, typer.Option(help="record, train: the machines.")] = "host",
     cost_model: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="eval: models by name or file; train: one by name; default: analytic and boosted, "
-            "to train boosted."
+            "to train boosted.",
         ),
     ] = None,
-    split: Annotated[Split, typer.Option(help="eval: what is held out.")] = Split.BY_TASK,
+    split: Annotated[
+        Split,
+        typer.Option(metavar="NAME", help=f"eval: what is held out: {', '.join(Split)}."),
+    ] = Split.BY_TASK,
     plugin: Plugins = None,
     seed: Seed = 0,
     quiet: Quiet = False,

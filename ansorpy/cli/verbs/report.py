@@ -85,7 +85,7 @@ def _trace(path: Path, run: int | None, trace: Path) -> None:
     demand_writable(trace)
     with open_database(path) as opened:
         found = trace_of_tuning(opened, run)
-    print(f"wrote {found.save(trace)}: {found!r}")
+    print(f"wrote {found.save(trace)}: {found.name}; ui.perfetto.dev opens it")
 
 
 def _summarize(path: Path, calls: Mapping[str, float] | None, as_json: bool) -> None:

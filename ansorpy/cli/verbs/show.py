@@ -88,6 +88,7 @@ def show(
 def _show_limits(lookup: Lookup, as_json: bool) -> None:
     from ansorpy.api.evaluate.profiling import predictions_of
     from ansorpy.evaluation.profile import bounds_table, profile_table
+    from ansorpy.evaluation.tables import say
     from ansorpy.evaluation.tables import show as show_table
 
     time = "us predicted"
@@ -98,7 +99,7 @@ def _show_limits(lookup: Lookup, as_json: bool) -> None:
         return
     show_table(profile_table(calls, lookup.project.name, time))
     show_table(bounds_table(calls, time))
-    print(memory)
+    say(str(memory))
 
 
 def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) -> None:
@@ -198,6 +199,7 @@ def _list(lookup: Lookup, as_json: bool) -> None:
     from ansorpy.cli.kernels import network_reach
     from ansorpy.evaluation.alternatives import alternatives_json, alternatives_table
     from ansorpy.evaluation.kernels import kernels_table, reach_table
+    from ansorpy.evaluation.tables import say
     from ansorpy.evaluation.tables import show as show_table
 
     project = lookup.project
@@ -223,7 +225,7 @@ def _list(lookup: Lookup, as_json: bool) -> None:
         show_table(alternatives_table(regions))
     if kernels:
         show_table(kernels_table(kernels))
-    print(memory)
+    say(str(memory))
     print(f"next: {lookup.command('show', '--task', '0')}")
 
 

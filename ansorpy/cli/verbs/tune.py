@@ -29,7 +29,6 @@ from ansorpy.options import those
 
 if TYPE_CHECKING:
     from ansorpy.api.display.board import Board
-    from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import Finished
 
 __all__ = ["tune"]
@@ -54,6 +53,7 @@ def tune(
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
     from ansorpy.api.plugins import load_plugins
     from ansorpy.api.request import Request
+    from ansorpy.cli.next_command import export_command
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, followed
     from ansorpy.cli.values import latencies_by_network, network_names, weights_by_network
@@ -74,12 +74,14 @@ def tune(
         for model, name in zip(models, names, strict=True)
     ]  # fmt: skip
     talk = Talk(quiet, verbose, as_json)
+    lookups = [Lookup(model, **those(LookupArguments, arguments)) for model in models]
+    memory, named = shared.get("memory"), zip(lookups, names, strict=True)
+    exports = [export_command(lookup, _library(name), memory=memory) for lookup, name in named]
     with accounted(request, talk):
         networks = open_networks(specs, request)
-        with followed(request, talk) as (following, board):
+        with followed(request, talk, exports=exports) as (following, board):
             finished = tune_networks(networks, following)
-    lookups = [Lookup(model, **those(LookupArguments, arguments)) for model in models]
-    found = [_found(*each, shared.get("memory")) for each in zip(finished, lookups, strict=True)]
+    found = [_found(*each) for each in zip(finished, exports, strict=True)]
     if as_json:
         print(json.dumps(_result(found, request.db, board)))
         return
@@ -91,7 +93,7 @@ def tune(
         total_s = one["kernels_ms"]
         time = "not timed" if total_s is None else f"{latency(total_s * 1e-3)} in kernels"
         print(f"{one['name']}: {time}")
-        print(f"write the library with: {one['export']}")
+        print(f"next: {one['export']}")
 
 
 def _demand_kept(database: Path) -> None:
@@ -106,17 +108,20 @@ def _demand_kept(database: Path) -> None:
         )
 
 
-def _found(finished: Finished, lookup: Lookup, memory: str | None) -> dict[str, Any]:
+def _library(name: str) -> Path:
+    """The library, in this folder, of the network called *name*."""
+    return Path(f"{name.replace(os.sep, '-').lstrip('.-')}.so")
+
+
+def _found(finished: Finished, export: str) -> dict[str, Any]:
     """The time of the kernels, and the command that exports the same tasks."""
     from ansorpy.api.assemble import kernels_median_s
 
-    name, total_s = finished.project.name, kernels_median_s(finished.project, finished.chosen)
-    options = ["-o", f"{name.replace(os.sep, '-').lstrip('.-')}.so"]
-    options += [] if memory is None else ["--memory", memory]
+    total_s = kernels_median_s(finished.project, finished.chosen)
     return {
-        "name": name,
+        "name": finished.project.name,
         "kernels_ms": None if total_s is None else total_s * 1e3,
-        "export": lookup.command("export", *options),
+        "export": export,
     }
 
 

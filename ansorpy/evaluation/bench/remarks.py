@@ -14,10 +14,11 @@ def unsettled(timings: Mapping[str, Timing]) -> Iterator[str]:
     """A line for each engine whose median had not settled when the rounds were over."""
     for name, timing in timings.items():
         if not timing.settled:
-            low, high = timing.bursts_ms
+            unit, per_ms = unit_of(timing.bursts_ms[0])
+            low, high = (ms * per_ms for ms in timing.bursts_ms)
             yield (
-                f"the median of {name} did not settle in {len(timing.bursts_s)} bursts: theirs are "
-                f"{low:.3g} to {high:.3g} ms; something else may use the cores"
+                f"the median of {name} did not settle: those of its {len(timing.bursts_s)} bursts "
+                f"are {low:.3g} to {high:.3g} {unit}; something else may use the cores"
             )
 
 

@@ -129,9 +129,10 @@ class Comparison(_Shown):
         figures = {name: t.median_ms * per_ms for name, t in self.timings.items()}
         if self.streams > 1:
             unit, figures = "calls/s", {name: t.per_s for name, t in self.timings.items()}
+        digits = 1 if self.streams > 1 else 3
         width, most = max(map(len, figures)), max(figures.values())
         return "\n".join(
-            f"{name.ljust(width)}  {_bar(figure / most * columns)} {figure:.4g} {unit}"
+            f"{name.ljust(width)}  {_bar(figure / most * columns)} {figure:.{digits}f} {unit}"
             for name, figure in figures.items()
         )
 

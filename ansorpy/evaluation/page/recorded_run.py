@@ -97,7 +97,7 @@ def recorded_run(
     asked += " for this network" if tasks else ""
     raise UsageError(
         f"{database.path} does not have {asked}",
-        hint="tune something first, or choose one: ansorpy db runs",
+        hint=f"tune something first, or choose one: ansorpy db runs --db {database.path}",
     )
 
 

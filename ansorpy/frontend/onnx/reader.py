@@ -70,9 +70,9 @@ def _read_file(path: Path) -> ModelProto:
     try:
         return onnx.load_model(str(path), load_external_data=False)
     except OSError as error:
-        raise ForeignFile.unreadable(path, error, hint="check the path") from None
-    except (DecodeError, ValueError, RuntimeError) as error:
-        raise _not_onnx(str(path), _reason(error)) from None
+        raise ForeignFile.unreadable(path, error) from None
+    except (DecodeError, ValueError, RuntimeError):
+        raise _not_onnx(str(path), "it has another format, or was cut short") from None
 
 
 def _whole(model: ModelProto, what: str) -> ModelProto:

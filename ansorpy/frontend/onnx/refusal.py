@@ -21,7 +21,7 @@ LARGEST_OPERAND = 1 << 10
 def unsupported(rows: Sequence[UnsupportedRow]) -> UnsupportedModel:
     """The error whose table has *rows*; those with the same operator and message become one."""
     return UnsupportedModel(
-        f"{len(rows)} node(s) of the model cannot be compiled",
+        f"{len(rows)} node{'s' if rows[1:] else ''} of the model cannot be compiled",
         rows=_grouped(rows),
         hint=_hint(rows),
     )

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from ansorpy.api.display.board import Board
-from ansorpy.api.events import PeerTimed
+from ansorpy.api.display.text import reached
+from ansorpy.api.events import PeerTimed, Planned
+from ansorpy.api.request import Request
 from ansorpy.measure.result import TrialKind
 from ansorpy.search.events import Phase
+from ansorpy.tasks.trial_plan import Before, plan
 from tests.api.display.events import LARGE, SMALL, planned, report
 
 
@@ -22,6 +25,16 @@ def test_rows_have_the_plan_and_what_the_tasks_got(tmp_path: Path) -> None:
     assert large.roofline == pytest.approx(large.least_s / 2e-3) and small.roofline is None
     assert sum(board.shares().values()) == pytest.approx(1.0) and board.missing == 1
     assert board.done() == pytest.approx(5 / 64)
+
+
+def test_a_run_begins_with_no_trials_of_its_own() -> None:
+    budget = Request.of(trials=8).budget
+    assert budget is not None
+    made = plan({LARGE: 1.0}, budget, {LARGE.key: Before(trials=5, best_s=1e-3)})
+    board = Board()
+    board(Planned((), Request.of(trials=8), made))
+    assert board.got == 0 and board.trials == 5
+    assert reached(board) == "all tasks have measured programs"
 
 
 def test_shares_are_those_of_the_calls_that_are_made_now(tmp_path: Path) -> None:

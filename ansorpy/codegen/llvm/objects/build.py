@@ -98,7 +98,7 @@ def machine_of(target: Target) -> binding.TargetMachine:
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    binding.initialize_native_asmparser()  # of the check of the CPU
+    binding.initialize_native_asmparser()  # of inline assembly, also where it is only printed
     try:
         found = binding.Target.from_triple(target.triple)
     except RuntimeError as error:
