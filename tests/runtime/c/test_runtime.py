@@ -25,7 +25,7 @@ from tests.codegen.c.compiled import needs_cc, needs_openmp
 from tests.runtime import programs
 
 Rng = np.random.Generator
-STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-O1")
+STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1")
 pytestmark = needs_cc
 
 

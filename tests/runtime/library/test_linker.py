@@ -39,6 +39,10 @@ def test_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_architecture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = Target.parse("cortex-a76" if "x86" in HOST.triple else "x86-64-v3")
     arch = other.triple.split("-")[0]
+    machine(tmp_path, monkeypatch, "cc", "gcc")
+    with pytest.raises(MissingDependency) as error:
+        find_linker(other)
+    assert f"install {arch}-linux-gnu-gcc, or" in str(error.value)
     machine(tmp_path, monkeypatch, "cc", "gcc", zig=True)
     assert find_linker(other).command[-2:] == ("-target", f"{arch}-linux-gnu")
     machine(tmp_path, monkeypatch, f"{arch}-linux-gnu-gcc")
