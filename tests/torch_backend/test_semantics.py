@@ -16,6 +16,7 @@ from torch import nn
 from ansorpy.errors import UsageError
 from ansorpy.measure.records.database import Database
 from ansorpy.torch_backend import Backend
+from ansorpy.torch_backend import backend as ansorpy_backend
 from tests.torch_backend.compared import agrees
 
 
@@ -32,6 +33,17 @@ def test_the_name_needs_no_import(tmp_path: Path) -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(UsageError, match='there is no option "speed"'):
         Backend(speed=1)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match='unknown effort "fast"'):
+        Backend(effort="fast")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="(?s)no mode.*options="):
+        ansorpy_backend(torch.fx.symbolic_trace(nn.Identity()), [], mode="max-autotune")
+
+
+def test_parts_show_themselves(backend: Backend) -> None:
+    agrees(backend, lambda x: torch.lgamma(x.exp()).relu(), torch.randn(3))
+    assert str(backend).startswith("<Backend effort='none', ") and "1 graphs>" in str(backend)
+    [graph] = backend.graphs
+    assert str(graph.segments[0]) == "<Segment segment_0: 1 operators, compiled 1 times>"
 
 
 def test_graph_breaks_make_several_graphs(backend: Backend) -> None:
