@@ -83,7 +83,9 @@ def test_example_inputs_are_a_tuple() -> None:
 
 
 def test_what_torch_cannot_export_is_refused_with_its_reason() -> None:
-    with pytest.raises(UnsupportedModel, match="torch.export fails for Normed: .*reduction dim") as raised:
+    with pytest.raises(
+        UnsupportedModel, match="torch.export fails for Normed: .*reduction dim"
+    ) as raised:
         ap.compile(Normed().eval(), (torch.randn(3, 5),), effort="none")
     assert isinstance(raised.value.__cause__, RuntimeError)
 
