@@ -6,7 +6,7 @@ import re
 
 from ansorpy.errors import UsageError
 
-__all__ = ["bytes_of", "latency_of", "seconds_of"]
+__all__ = ["bytes_of", "latency_of", "latency_text", "seconds_of"]
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _BYTES = {
@@ -30,6 +30,15 @@ def seconds_of(duration: float | str) -> float:
     if seconds <= 0:
         raise UsageError(f"the duration {duration!r} is not positive")
     return seconds
+
+
+def latency_text(seconds: float) -> str:
+    """*seconds* of a short run, in ``us`` or ``ms``.
+
+    >>> latency_text(43.3e-9), latency_text(0.012345)
+    ('0.0433 us', '12.35 ms')
+    """
+    return f"{seconds * 1e6:.3g} us" if seconds < 1e-3 else f"{seconds * 1e3:.4g} ms"
 
 
 def latency_of(text: str) -> float:

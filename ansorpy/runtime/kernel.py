@@ -13,6 +13,7 @@ from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.notebook import card
+from ansorpy.quantities import latency_text
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
@@ -192,7 +193,8 @@ class Kernel(Uncopied):
 
     @property
     def _time(self) -> str:
-        return "never timed" if self.median_ms is None else f"{self.median_ms:.4g} ms"
+        seconds = self._task.median_s
+        return "never timed" if seconds is None else latency_text(seconds)
 
 
 def _listed(out: Any) -> list[Any]:

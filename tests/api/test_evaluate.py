@@ -88,5 +88,5 @@ def test_bench_exports_a_model_and_names_its_peers(
 
 def test_the_report_shows_one_size(tmp_path: Path) -> None:
     several = SizesComparison("net", 2, [{"n": 1}, {"n": 2}], [{}, {}])
-    with pytest.raises(UsageError, match="(?s)one size, but bench= compares 2.*give bench one size"):
+    with pytest.raises(UsageError, match="one size, but bench= compares 2"):
         ap.report(tmp_path / "page.html", bench=several)
