@@ -77,10 +77,12 @@ def declared(kind: type) -> list[Argument]:
     """The arguments that the TypedDict *kind* declares, in order."""
     names = _Names(vars(sys.modules[kind.__module__]))
     hints = get_type_hints(kind, names, names, include_extras=True)
-    return [
-        Argument(name, *get_args(hint), _source(kind.__annotations__[name].__forward_arg__))
-        for name, hint in hints.items()
-    ]
+    sources = {name: _source(ref.__forward_arg__) for name, ref in kind.__annotations__.items()}
+    found = []
+    for name, hint in hints.items():
+        values, option = get_args(hint)
+        found.append(Argument(name, values, option, sources[name]))
+    return found
 
 
 def _source(annotation: str) -> str:
