@@ -90,6 +90,13 @@ def test_a_dynamic_batch_is_compiled_once(backend: Backend) -> None:
     assert [segment.packed for segment in graph.segments] == [1]
 
 
+def test_square_images_of_any_size(backend: Backend) -> None:
+    """Their pixels are a square of one size, less the border that convolutions take."""
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Conv2d(4, 3, 1)).eval()
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    agrees(backend, model, torch.randn(3, 2, 7, 7), compiled=compiled)
+
+
 def test_a_size_above_the_range_is_compiled_again(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,7 @@ def test_a_module_needs_example_inputs() -> None:
 
 def test_example_inputs_are_a_tuple() -> None:
     with pytest.raises(UsageError, match=r"(?s)a tuple, not one tensor.*pass \(x,\)"):
-        ap.compile(Normed(), torch.randn(3, 6), effort="none")  # type: ignore[arg-type]
+        ap.compile(Normed(), torch.randn(3, 6), effort="none")
 
 
 def test_what_torch_cannot_export_is_refused_with_its_reason() -> None:
