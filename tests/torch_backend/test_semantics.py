@@ -91,10 +91,15 @@ def test_a_dynamic_batch_is_compiled_once(backend: Backend) -> None:
 
 
 def test_square_images_of_any_size(backend: Backend) -> None:
-    """Their pixels are a square of one size, less the border that convolutions take."""
-    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Conv2d(4, 3, 1)).eval()
+    """Their pixels are a square of one size, less the border that convolutions take.
+
+    GroupNorm asks for the size of a result, which ends no segment.
+    """
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 1), nn.GroupNorm(2, 4)).eval()
     compiled = torch.compile(model, backend=backend, dynamic=True)
     agrees(backend, model, torch.randn(3, 2, 7, 7), compiled=compiled)
+    [graph] = backend.graphs
+    assert len(graph.segments) == 1 and not graph.eager
 
 
 def test_a_size_above_the_range_is_compiled_again(
