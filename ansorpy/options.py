@@ -55,11 +55,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Argument:
-    """A declared argument: its name, the type of its values, and its option."""
+    """A declared argument: its name, the type of its values, its option, and that type's source."""
 
     name: str
     kind: Any
     option: Option
+    source: str
 
     @property
     def flag(self) -> str:
@@ -78,7 +79,18 @@ def declared(kind: type) -> list[Argument]:
     """The arguments that the TypedDict *kind* declares, in order."""
     names = _Names(vars(sys.modules[kind.__module__]))
     hints = get_type_hints(kind, names, names, include_extras=True)
-    return [Argument(name, *get_args(hint)) for name, hint in hints.items()]
+    sources = {name: _source(ref.__forward_arg__) for name, ref in kind.__annotations__.items()}
+    found = []
+    for name, hint in hints.items():
+        values, option = get_args(hint)
+        found.append(Argument(name, values, option, sources[name]))
+    return found
+
+
+def _source(annotation: str) -> str:
+    """The type in ``Annotated[type, Option(...)]``; ``help`` shows it rather than its value, which
+    spells out all aliases."""
+    return annotation.removeprefix("Annotated[").partition(", Option(")[0]
 
 
 def completed(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
@@ -124,8 +136,10 @@ def with_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
     In the docstring, they replace the line ``**arguments``.
     """
+    written = inspect.signature(function).parameters
     name, kind, signature = parameters(function, _keyword)
-    function.__signature__ = signature  # type: ignore[attr-defined]
+    shown = [written.get(p.name, p) for p in signature.parameters.values()]
+    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     function.__doc__ = _explained(function.__doc__ or "", name, kind)
     return function
 
@@ -135,7 +149,7 @@ def _keyword(argument: Argument) -> inspect.Parameter:
         argument.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=argument.option.default,
-        annotation=argument.kind,
+        annotation=argument.source,
     )
 
 

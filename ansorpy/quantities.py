@@ -6,7 +6,7 @@ import re
 
 from ansorpy.errors import UsageError
 
-__all__ = ["bytes_of", "duration_text", "latency_of", "seconds_of"]
+__all__ = ["bytes_of", "duration_text", "latency_of", "latency_text", "seconds_of"]
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _BYTES = {
@@ -39,6 +39,17 @@ def duration_text(seconds: float) -> str:
         return f"{seconds:g}s"
     parts = ((whole // 3600, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
     return "".join(f"{number}{unit}" for number, unit in parts if number)
+
+
+def latency_text(seconds: float) -> str:
+    """*seconds* of a short run, in milliseconds, or in microseconds below one millisecond.
+
+    >>> latency_text(43.3e-9), latency_text(43.3e-6), latency_text(0.012345)
+    ('0.043 us', '43.3 us', '12.345 ms')
+    """
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.3f} ms"
+    return f"{seconds * 1e6:.{1 if seconds >= 1e-5 else 3}f} us"
 
 
 def latency_of(text: str) -> float:

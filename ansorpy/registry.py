@@ -59,6 +59,9 @@ class Registry(Generic[T]):
         self._homes: dict[str, str] = dict(homes)
         self._own: dict[str, Callable[[], T]] = {}
 
+    def __repr__(self) -> str:
+        return f"<Registry {self.kind}: {', '.join(self)}>"
+
     @property
     def names(self) -> tuple[str, ...]:
         """All names: built-in ones, those that users registered, those of installed packages."""

@@ -55,6 +55,7 @@ def test_a_script_adds_its_own_once() -> None:
         return Part([1])
 
     assert registry.names == ("plain", "bent")
+    assert repr(registry) == f"<Registry {registry.kind}: plain, bent>"
     assert "bent" in registry
     assert registry.one("bent").seen == [1]
     assert registry.descriptions()["bent"] == "Bent."

@@ -284,7 +284,8 @@ def compile(
 
     Raises:
         ForeignFile: The file is not an ONNX model.
-        UnsupportedModel: Some operators cannot be compiled; its table lists all of them.
+        UnsupportedModel: Some operators cannot be compiled; its table lists all of them.  Or
+            ``torch.export`` refuses the module.
         UsageError: A dynamic dimension has no size, the memory limit is too low, or an argument
             is wrong.
         NoValidProgram: No trial of some task succeeded.
@@ -296,9 +297,10 @@ def compile(
         network["constants"] = {**found.constants, **(network.get("constants") or {})}
         network["dims"] = {**found.dims, **(network.get("dims") or {})}
         model = found.model
-    elif example_inputs is not None or dynamic_shapes is not None:
-        raise UsageError("an ONNX model needs no example inputs", hint="give sizes with dims=")
+        example_inputs = dynamic_shapes = None
     spec = NetworkSpec(model, latency_bound=latency_bound, **network)
+    if example_inputs is not None or dynamic_shapes is not None:
+        raise UsageError("an ONNX model needs no example inputs", hint="give sizes with dims=")
     [compiled] = compile_many([spec], progress=progress, **those(SearchArguments, arguments))
     return compiled
 

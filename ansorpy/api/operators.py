@@ -157,6 +157,7 @@ def _states(given: State | Sequence[State] | Sequence[Tensor]) -> list[State]:
     """The schedules to build."""
     if isinstance(given, State):
         return [given]
+    _demand_list(given)
     states = [state for state in given if isinstance(state, State)]
     if states and len(states) == len(given):
         return states
@@ -206,8 +207,17 @@ def _preset(target: Target, rules: Sequence[SketchRule] | Callable[[State], Stat
     return replace(preset_for(target), sketch=tuple(rules))
 
 
+def _demand_list(given: object) -> None:
+    if not isinstance(given, Sequence):
+        raise UsageError(
+            f"{given!r} is not a list of tensors",
+            hint="list every placeholder, then the outputs",
+        )
+
+
 def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:
     """The DAG of ``[placeholders..., outputs...]``; raises :class:`UsageError` for a wrong list."""
+    _demand_list(tensors)
     strangers = [t for t in tensors if not isinstance(t, PlaceholderOp | ComputeOp)]
     if strangers:
         raise UsageError(

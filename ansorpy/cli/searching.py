@@ -12,7 +12,7 @@ from typing import Any
 
 from ansorpy.api.assemble import kernels_median_s
 from ansorpy.api.display.board import Board
-from ansorpy.api.display.text import comparisons, latency
+from ansorpy.api.display.text import comparisons
 from ansorpy.api.emitted import emitted_plan, emitted_target
 from ansorpy.api.events import PeerTimed
 from ansorpy.api.networks import Networks, tune_networks
@@ -25,6 +25,7 @@ from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.evaluation.tables import say, show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
+from ansorpy.quantities import latency_text
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export as export_plan
 from ansorpy.runtime.export import export_versions
@@ -110,7 +111,7 @@ class Version:
 
     def said(self, name: str) -> list[str]:
         """What was reached, in lines that begin with *name*."""
-        parts = [] if self.kernels_s is None else [f"{latency(self.kernels_s)} in kernels"]
+        parts = [] if self.kernels_s is None else [f"{latency_text(self.kernels_s)} in kernels"]
         parts += comparisons(self.board)
         lines = [", ".join(parts), str(self.plan.footprint), str(self.proofs)]
         return [f"{name}{line}" for line in lines if line]

@@ -96,6 +96,9 @@ class Expr:
     def __neg__(self) -> Expr:
         return Call(Function.NEG, (self,))
 
+    def __abs__(self) -> Expr:
+        return Call(Function.ABS, (self,))
+
     def __lt__(self, other: ExprLike) -> Expr:
         return _compare(CompareOp.LT, self, other)
 

@@ -358,6 +358,7 @@ def _least(terms: Terms) -> int:
         corner = _least_corner(terms)
         if corner is not None:
             return corner
+        known = max(known, _least_above_lows(terms, known))
     shared = shared_factor(terms)
     if shared is not None:
         low, high = ends_of(shared)
@@ -386,6 +387,28 @@ def _least_corner(terms: Terms) -> int | None:
     )
     values = [sum([c * prod([at[a] for a in atoms]) for atoms, c in flat]) for at in corners]
     return -(-min(values) // scale)
+
+
+def _least_above_lows(terms: Terms, known: int) -> int:
+    """A lower bound of a sum of powers of dimensions, each written as its least size and a rest,
+    which is not negative: ``h*h - 4*h + 4`` is ``t*t`` for ``h = 2 + t``.  *known* for other sums.
+    """
+    whole = Symbolic(terms)
+    scale = whole_scale(whole)
+    flat = _terms(_product(whole, scale))
+    if not all(isinstance(atom, Dim) for atoms, _ in flat for atom in atoms):
+        return known
+    rests: dict[Monomial, int] = {}
+    for atoms, c in flat:
+        for is_rest in product((False, True), repeat=len(atoms)):
+            own = tuple(atom for atom, rest in zip(atoms, is_rest, strict=True) if rest)
+            lows = [ends_of(a)[0] for a, rest in zip(atoms, is_rest, strict=True) if not rest]
+            rests[own] = rests.get(own, 0) + c * prod(lows)
+    spreads = {atom: ends_of(atom)[1] - ends_of(atom)[0] for own in rests for atom in own}
+    total = rests.pop((), 0) + sum(
+        c * prod(spreads[atom] for atom in own) for own, c in rests.items() if c < 0
+    )
+    return -(-total // scale)
 
 
 def _least_without(terms: Terms, n: int) -> int:

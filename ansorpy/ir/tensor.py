@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from functools import reduce
 from operator import index
@@ -51,6 +51,8 @@ class Tensor:
     name: str
     shape: tuple[AnyExtent, ...]
     dtype: DType
+
+    __iter__ = None  # indexing would make it an iterable of nothing
 
     @property
     def ndim(self) -> int:
@@ -230,6 +232,8 @@ def computed_by(
 
 
 def _checked(shape: Sequence[Extent], name: str) -> tuple[Extent, ...]:
+    if not isinstance(shape, Iterable):
+        raise TypeError(f"{name}: the shape is a tuple of extents, got {shape!r}")
     extents = tuple(e if isinstance(e, Symbolic) else index(e) for e in shape)
     if any(isinstance(extent, int) and extent < 1 for extent in extents):
         raise ValueError(f"{name}: every extent must be at least 1, got {extents}")

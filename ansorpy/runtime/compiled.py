@@ -14,6 +14,7 @@ from ansorpy.codegen.llvm.threads.traced_runs import trace_of_runs
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.ir.symbols import Dim
+from ansorpy.quantities import latency_text
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan
@@ -159,7 +160,7 @@ class CompiledModel(Model):
     def _shown(self) -> tuple[dict[str, str | None], dict[str, str], list[str]]:
         facts, folded, tables = super()._shown()
         plan, names = self._plan, [step.name for step in self._plan.steps]
-        alone = "" if plan.median_s is None else f", {plan.median_s * 1e3:.4g} ms in all alone"
+        alone = "" if plan.median_s is None else f", {latency_text(plan.median_s)} in all alone"
         facts |= {"target": plan.target.name, "calls": f"{len(names)}{alone}"}
         return facts, folded | {"Calls, in order": "\n".join(names)}, tables
 

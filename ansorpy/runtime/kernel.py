@@ -13,6 +13,7 @@ from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.notebook import card
+from ansorpy.quantities import latency_text
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan
@@ -23,11 +24,12 @@ from ansorpy.runtime.ports import Port, host_array, one_of, own_result, ports_gr
 from ansorpy.runtime.schedules import states_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target
+from ansorpy.uncopied import Uncopied
 
 __all__ = ["Kernel"]
 
 
-class Kernel:
+class Kernel(Uncopied):
     """One compiled operator: call it with its inputs, in order.
 
     If the definition has dimensions, the shapes of the inputs state their sizes.
@@ -63,7 +65,10 @@ class Kernel:
 
     @property
     def median_ms(self) -> float | None:
-        """Median time of one run on the tuning machine, or ``None`` if it was never timed."""
+        """Median time of one run on the tuning machine.
+
+        ``None`` if it was never timed, or has dimensions, whose sizes decide the time.
+        """
         return None if self._task.median_s is None else self._task.median_s * 1e3
 
     def bind(self, **constants: Any) -> Kernel:
@@ -139,9 +144,8 @@ class Kernel:
     def _check_inputs(self, arrays: Sequence[Any]) -> tuple[list[Any], Sequence[Port]]:
         """*arrays* as the code reads them, and the outputs, with shapes as they state them."""
         if len(arrays) != len(self.inputs):
-            names = one_of(self.inputs)
             raise UsageError(
-                f"{self.name} takes {len(self.inputs)} inputs ({names}), got {len(arrays)}"
+                f"{self.name} takes {one_of(self.inputs)}, in this order; got {len(arrays)} arrays"
             )
         ports = self.inputs, self.outputs
         if self._sized is not None:
@@ -170,11 +174,13 @@ class Kernel:
 
     def __repr__(self) -> str:
         ends = " -> ".join(one_of(ports) for ports in (self.inputs, self.outputs))
-        return f"<Kernel {self.name}: {ends}, {self._time}>"
+        sizes = ", ".join(map(str, self._task.dims))
+        return f"<Kernel {self.name}: {ends}, {sizes or self._time}>"
 
     def _repr_html_(self) -> str:
         facts = {
-            "time": self._time,
+            "time": "" if self._task.dims else self._time,
+            "sizes": ", ".join(map(str, self._task.dims)),
             "threads": str(self.threads),
             "target": self.target.name,
             "constants": ", ".join(port.name for port in self.constants),
@@ -188,7 +194,8 @@ class Kernel:
 
     @property
     def _time(self) -> str:
-        return "never timed" if self.median_ms is None else f"{self.median_ms:.4g} ms"
+        seconds = self._task.median_s
+        return "never timed" if seconds is None else latency_text(seconds)
 
 
 def _listed(out: Any) -> list[Any]:

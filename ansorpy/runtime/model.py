@@ -23,6 +23,7 @@ from ansorpy.runtime.packed import packed_input, packed_kinds, unpack, with_pack
 from ansorpy.runtime.ports import Port, accepted, check_array, one_of, own_result, ports_grid
 from ansorpy.runtime.sharing import Sharing
 from ansorpy.runtime.sizes import Ports, SizedPorts
+from ansorpy.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from ansorpy.arrays import Array
@@ -74,7 +75,7 @@ class Signature:
     aliases: tuple[Alias, ...] = ()
 
 
-class Model:
+class Model(Uncopied):
     """A network to call; made by :func:`load` or :func:`ansorpy.compile`.
 
     It may be called from several Python threads at once: each run has its own context.  One context
@@ -177,15 +178,15 @@ class Model:
 
         Args:
             arrays: Inputs in order, as :meth:`run` takes them.
-            named: The other inputs, by name; :meth:`run` takes names that Python cannot write.
+            named: The other inputs, by name; :meth:`run` takes names that Python cannot write,
+                arrays to write to, and a number of threads.
 
         Raises:
             UsageError: As :meth:`run`, or an input is given twice, or there are too many.
         """
         if len(arrays) > len(self._inputs):
             raise UsageError(
-                f"{self.name} has {len(self._inputs)} inputs ({one_of(self._signature.inputs)}), "
-                f"got {len(arrays)}"
+                f"{self.name} takes {one_of(self._signature.inputs)}, got {len(arrays)} arrays"
             )
         feeds = dict(zip(self._inputs, arrays, strict=False))
         twice = [name for name in named if name in feeds]
@@ -280,6 +281,8 @@ class Model:
         """The numbers of the outputs *names*; ``None`` for all of them, in order."""
         if names is None:
             return None
+        if isinstance(names, str):
+            raise UsageError("outputs are named by a list", hint=f"pass [{names!r}]")
         unknown = [name for name in names if name not in self._outputs]
         if unknown:
             raise UsageError(
@@ -316,6 +319,12 @@ class Model:
 
     def _in_order(self, feeds: Mapping[str, Any]) -> list[Any]:
         names = self._inputs
+        if not isinstance(feeds, Mapping):
+            raise UsageError(
+                f"the inputs of {self.name} are given by name, not as {type(feeds).__name__}",
+                hint=f"pass {{{', '.join(f'{name!r}: array' for name in names)}}}, or call the "
+                "model with arrays in order",
+            )
         if len(feeds) != len(names) or any(name not in feeds for name in names):
             raise self._misnamed(feeds)
         return [feeds[name] for name in names]

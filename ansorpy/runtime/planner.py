@@ -129,7 +129,7 @@ def _checked_constants(built: Built, constants: Mapping[str, Any]) -> dict[str, 
     """*constants* as arrays that can be packed; raises :class:`UsageError` for wrong ones."""
     found = {}
     ports = {port.name: port for port in constant_ports(built)}
-    expected = ", ".join(ports) or "no constants"
+    expected = ", ".join(ports) or "none; ap.placeholder(..., constant=True) declares one"
     for name, array in constants.items():
         if name not in ports:
             raise UsageError(f"{name!r} is not a constant of this kernel, which takes {expected}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ansorpy.dlpack import bfloat16_array
 from ansorpy.errors import UsageError
 from ansorpy.ir.narrow import Narrow, element_type
 from ansorpy.notebook import grid
@@ -96,6 +97,10 @@ def host_array(role: str, port: Port, value: Any) -> Any:
     if isinstance(value, np.ndarray) or dlpack_device(value) not in ON_CPU:
         return value
     try:
+        if port.dtype.name == "bfloat16":
+            found = bfloat16_array(value, port.dtype)
+            if found is not None:
+                return found
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError) as error:
         raise UsageError(f"{role} {port.name!r} cannot be used: {error}") from error
@@ -112,17 +117,18 @@ def check_array(role: str, port: Port, value: object, *, written: bool = False) 
     Raises:
         UsageError: It has another shape, type or layout, or is read-only but must be written.
     """
-    array = check_kind(role, port, value)
+    array = check_kind(role, port, value, written=written)
     if fits(port, array):
         if written and not array.flags.writeable:
-            raise UsageError(f"{role} {port.name!r} is read-only")
+            raise UsageError(f"{role} {port.name!r} is read-only", hint=_empty(port))
         return array
     lacks = "aligned" if array.flags.c_contiguous else "contiguous"
-    raise UsageError(f"{role} {port.name!r} is not {lacks} in memory", hint="pass array.copy()")
+    hint = _empty(port) if written else 'pass a copy: np.array(array, order="C")'
+    raise UsageError(f"{role} {port.name!r} is not {lacks} in memory", hint=hint)
 
 
-def check_kind(role: str, port: Port, value: object) -> Array:
-    """Return *value* as a numpy array of the same memory.
+def check_kind(role: str, port: Port, value: object, *, written: bool = False) -> Array:
+    """Return *value* as a numpy array of the same memory; it is *written* to, or read.
 
     Raises:
         UsageError: Its shape or type is not that of *port*, or it is no array.
@@ -134,11 +140,20 @@ def check_kind(role: str, port: Port, value: object) -> Array:
             hint=f"pass {described(port.shape, port.dtype)}, of numpy or of a library with DLPack",
         )
     if array.shape != port.shape or array.dtype != port.dtype:
+        converted = None
+        if array.shape == port.shape:
+            converted = f'convert it: np.asarray(array, "{port.dtype}")'
         raise UsageError(
             f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "
-            f"got {described(array.shape, array.dtype)}"
+            f"got {described(array.shape, array.dtype)}",
+            hint=_empty(port) if written else converted,
         )
     return array
+
+
+def _empty(port: Port) -> str:
+    """The hint that names an array to write the output *port* to."""
+    return f'pass np.empty({port.shape}, "{port.dtype}")'
 
 
 def accepted(port: Port, value: object) -> Array:

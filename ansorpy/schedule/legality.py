@@ -73,7 +73,9 @@ class Checked:
     undecided: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        legal = f"legal; reads proved to be of elements computed in the same loop: {self.reads}"
+        legal = "legal"
+        if self.reads:
+            legal += f"; reads proved to be of elements computed in the same loop: {self.reads}"
         return "\n".join([legal, *(f"undecided: {line}" for line in self.undecided)])
 
 

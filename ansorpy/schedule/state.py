@@ -26,7 +26,7 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Decision, OneOf
 from ansorpy.schedule.legality import Checked, check
 from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
-from ansorpy.schedule.refs import IterRef, count_of, loop_name, loop_names
+from ansorpy.schedule.refs import IterRef, count_of, factors_of, loop_name, loop_names
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
@@ -254,7 +254,7 @@ class State:
         ``"guard"``.  Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
         """
         name = self.stage(stage).name
-        step = loops.SplitStep(name, loop_name(it), tuple(inner), max_innermost, tail)
+        step = loops.SplitStep(name, loop_name(it), factors_of(inner), max_innermost, tail)
         return self._split(step, loop_name(it), len(step.factors))
 
     def follow_split(

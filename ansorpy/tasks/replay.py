@@ -79,6 +79,10 @@ class Rerun:
     ended: str
     tasks: tuple[TaskRerun, ...] = ()
 
+    def __repr__(self) -> str:
+        found = "as recorded" if self.is_same else "different"
+        return f"<Rerun of run {self.run}, {self.ended}: {self.trials} trials, {found}>"
+
     @property
     def is_same(self) -> bool:
         """Whether history and code match the recorded ones."""

@@ -12,10 +12,12 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
-from ansorpy.api.arguments import CompileArguments
+from ansorpy.api.arguments import CompileArguments, SearchArguments
+from ansorpy.api.request import Request
+from ansorpy.errors import UsageError
 from ansorpy.frontend.torch.decompositions import decompositions
 from ansorpy.frontend.torch.whole import keep_whole
-from ansorpy.options import completed
+from ansorpy.options import completed, those
 from ansorpy.torch_backend.captured import CapturedGraph
 
 __all__ = ["Backend", "backend"]
@@ -33,13 +35,18 @@ class Backend:
             as many threads as those of torch.
 
     Raises:
-        UsageError: An argument is unknown.
+        UsageError: An argument is unknown, or a value is wrong.
     """
 
     def __init__(self, **arguments: Unpack[CompileArguments]) -> None:
         completed(CompileArguments, arguments)
         self._arguments: Mapping[str, Any] = {"effort": "none", **arguments}
+        Request.of(**those(SearchArguments, self._arguments))  # refused now, not by the first call
         self.graphs: list[CapturedGraph] = []
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
+        return f"<Backend {given}: {len(self.graphs)} graphs>"
 
     def __call__(self, module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """A function that computes what *module* does, by torch if that needs gradients."""
@@ -63,9 +70,20 @@ class Backend:
 
 
 def backend(
-    module: GraphModule, example_inputs: Sequence[Any], options: Mapping[str, Any] | None = None
+    module: GraphModule,
+    example_inputs: Sequence[Any],
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
 ) -> Callable[..., Any]:
-    """The backend that is registered as ``"ansorpy"``; *options* are arguments of Backend."""
+    """The backend that is registered as ``"ansorpy"``; *options* are arguments of Backend.
+
+    Raises:
+        UsageError: There is a *mode*, or as Backend.
+    """
+    if mode is not None:
+        raise UsageError(
+            f'the backend has no mode "{mode}"', hint='pass options={"effort": "quick"} to search'
+        )
     return Backend(**(options or {}))(module, example_inputs)
 
 

@@ -11,6 +11,9 @@ import torch
 from torch.fx import Graph, GraphModule, Node, map_arg
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.fx.proxy import GraphAppendingTracer, Proxy
+from torch.utils._sympy.interp import sympy_interp
+from torch.utils._sympy.reference import PythonReferenceAnalysis
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -143,6 +146,7 @@ def _is_free(node: Node) -> bool:
 def _fused(module: GraphModule, refused: Collection[str]) -> GraphModule:
     """A copy of *module*, whose segments are submodules."""
     graph = _copy(module.graph)
+    _size_by_inputs(graph)
     views = _share_memory(graph)
     copied = GraphModule(module, graph)
     partitioner = CapabilityBasedPartitioner(
@@ -163,6 +167,31 @@ def _copy(graph: Graph) -> Graph:
     returned = made.graph_copy(graph, known)
     made.output(returned)
     return made
+
+
+def _size_by_inputs(graph: Graph) -> None:
+    """Compute the sizes of results from the sizes that *graph* gets.
+
+    Read from a result, they would end the segment that computes it: torch reads them.
+    """
+    given = {
+        node.meta["val"].node.expr: Proxy(node, GraphAppendingTracer(graph))
+        for node in graph.nodes
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.SymInt)
+    }
+    nodes = [*graph.nodes]
+    for node in nodes:
+        size = node.meta.get("val")
+        if node.target is not _aten.sym_size.int or not isinstance(size, torch.SymInt):
+            continue
+        if node.args[0].op == "placeholder" or not size.node.expr.free_symbols <= given.keys():
+            continue
+        with graph.inserting_before(node):
+            found = sympy_interp(PythonReferenceAnalysis, given, size.node.expr)
+        node.replace_all_uses_with(found.node)
+        graph.erase_node(node)
+        for made in {*graph.nodes}.difference(nodes):
+            made.meta.setdefault("val", size)  # a number, which Python computes
 
 
 def _share_memory(graph: Graph) -> set[str]:

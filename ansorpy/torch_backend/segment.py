@@ -66,6 +66,11 @@ class Segment(torch.nn.Module):
         self._limits = {name: limit for name, (_, limit) in translated.dims.items()}
         self._places = _places(translated)
 
+    def __repr__(self) -> str:
+        count = sum(node.op == "call_function" for node in self._eager[0].graph.nodes)
+        state = "run by torch" if self.failure else f"compiled {self.compiled} times"
+        return f"<Segment {self._translated.model.graph.name}: {count} operators, {state}>"
+
     @property
     def constant_names(self) -> set[str]:
         """The inputs whose values are constant."""

@@ -13,6 +13,7 @@ import ansorpy as ap
 from ansorpy.api.evaluate import bench as benching
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.result import SizesComparison
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.runtime.compiled import CompiledModel
 from tests.graph.nets import Net
@@ -83,3 +84,9 @@ def test_bench_exports_a_model_and_names_its_peers(
     assert repr(found) == "<Comparison net, 1 thread: ansorpy 1.5 ms, onnxruntime 1.5 ms>"
     assert "onnxruntime" in str(found) and "<table" in found._repr_html_()
     assert found.to_dict()["engines"]["ansorpy"]["median_ms"] == 1.5
+
+
+def test_the_report_shows_one_size(tmp_path: Path) -> None:
+    several = SizesComparison("net", 2, [{"n": 1}, {"n": 2}], [{}, {}])
+    with pytest.raises(UsageError, match="one size, but bench= compares 2"):
+        ap.report(tmp_path / "page.html", bench=several)

@@ -82,6 +82,25 @@ def test_a_condition_may_guard_a_read() -> None:
     np.testing.assert_array_equal(ap.build([A, moved])(a), want)
 
 
+@pytest.mark.parametrize("tensors", [ap.placeholder((2,), name="A"), 3], ids=["tensor", "number"])
+def test_tensors_are_given_as_a_list(tensors: object) -> None:
+    with pytest.raises(
+        ap.AnsorpyError, match="(?s)is not a list of tensors.*list every placeholder"
+    ):
+        ap.build(tensors)  # type: ignore[arg-type]
+    with pytest.raises(ap.AnsorpyError, match="is not a list of tensors"):
+        ap.tune(tensors, effort="none")  # type: ignore[arg-type]
+
+
+def test_a_kernel_of_any_size_names_its_sizes() -> None:
+    n = ap.dim("n", 1, 7)
+    a = ap.placeholder((n,), name="A")
+    kernel = ap.build([a, ap.compute((n,), lambda i: abs(a[i]), name="B")])
+    assert repr(kernel) == "<Kernel B: 'A' -> 'B', n=1..7>"
+    assert "n=1..7" in kernel._repr_html_()
+    np.testing.assert_array_equal(kernel(np.asarray([-1.0, 2.0], np.float32)), [1.0, 2.0])
+
+
 def test_open_decisions_are_refused_by_name() -> None:
     state, _ = ap.State.initial(matmul_relu(8, 8, 8)).split("C", "i", (None,))
     with pytest.raises(ScheduleError, match=r"decisions are still open: C\.i"):

@@ -160,6 +160,19 @@ def test_products_that_depend_on_each_other_have_exact_bounds() -> None:
     assert least((h // 32) * (w // 2) - h // 2 - w // 2 + 16) == 0
 
 
+def test_powers_are_bounded_from_the_least_sizes() -> None:
+    """A square image without its border has no negative number of pixels."""
+    h, n = dim("h", 2, 512), dim("n", 1, 64)
+    assert least((h - 2) * (h - 2) * n) == 0
+    assert least((h - 2) * (h - 2) * n * 8 + h) == 2
+    assert most(h - (h - 2) * (h - 2)) >= 2
+    for low in (1, 2, 3, 7):
+        side = dim("side", low, 9)
+        every = [(s - 3) * (s - 3) * (s + 1) for s in range(low, 10)]
+        bound = least((side - 3) * (side - 3) * (side + 1))
+        assert bound <= min(every) and (low < 3 or bound == min(every))
+
+
 def test_a_dimension_of_one_size_is_a_number() -> None:
     assert dim("n", 7, 7) == 7
 

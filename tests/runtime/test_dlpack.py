@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeAlias
@@ -9,7 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
+from ansorpy.api.operators import build
 from ansorpy.errors import UsageError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.target import Target
 from tests.runtime import programs
@@ -68,6 +72,36 @@ def test_a_model_reads_and_writes_in_place(rng: Rng) -> None:
         run()
         for result, wanted in zip(outputs, programs.expected(layers, x), strict=True):
             np.testing.assert_allclose(result.array, wanted, rtol=1e-4, atol=1e-5)
+
+
+class ForeignBfloat16(Foreign):
+    """One of bfloat16, which numpy offers as 16-bit integers only."""
+
+    def __dlpack__(self, **wanted: Any) -> CapsuleType:
+        capsule = self.array.view(np.int16).__dlpack__()
+        pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+            ("PyCapsule_GetPointer", ctypes.pythonapi)
+        )
+        code = ctypes.c_uint8.from_address(pointer(capsule, b"dltensor") + 20)
+        code.value = 4  # of bfloat16, behind an address, a device and a number of axes
+        return capsule
+
+
+def test_bfloat16_is_read_and_written_in_place() -> None:
+    a = placeholder((4, 3), DType.BFLOAT16, name="A")
+    b = compute((4, 3), lambda i, j: a[i, j] * 2.0, name="B")
+    kernel = build([a, b])
+    x = np.arange(24).reshape(4, 6).astype(DType.BFLOAT16.numpy)
+    out = ForeignBfloat16(np.zeros((4, 3), x.dtype))
+    given = ForeignBfloat16(x[:, :3].copy())
+    for _ in range(2):
+        assert kernel(given, out=out) is out
+        np.testing.assert_array_equal(out.array, given.array * 2)
+        given.array[...] += 1
+    with pytest.raises(UsageError, match="'A' is not contiguous"):
+        kernel(ForeignBfloat16(x[:, ::2]))
+    with pytest.raises(UsageError, match="takes 4x3 of bfloat16, got 4x3 of int16"):
+        kernel(Foreign(given.array.view(np.int16)))
 
 
 def test_outputs_are_taken_without_a_copy(rng: Rng) -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -158,7 +161,7 @@ def test_a_prepared_call(rng: Rng) -> None:
         run()
         expected = programs.expected_dense(x, w, b)
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
-    with pytest.raises(UsageError, match="takes 1 input"):
+    with pytest.raises(UsageError, match="takes .X., in this order; got 2 arrays"):
         kernel.prepare(x, x, out=out)
     with pytest.raises(UsageError, match="threads must be at least 1"):
         kernel.prepare(x, out=out, threads=0)
@@ -201,7 +204,14 @@ def test_description() -> None:
     assert kernel.median_ms == 2.0
     assert "j.0" in kernel.program
     assert repr(kernel) == "<Kernel dense: 'X' -> 'Y', 2 ms>"
+    assert kernel._repr_html_().count("2 ms") == 1
     assert [port.name for port in kernel.constants] == ["W", "B"]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_machine_code_is_not_copied(copied: Callable[[Kernel], object]) -> None:
+    with pytest.raises(UsageError, match="(?s)<Kernel tail: .*neither copied nor pickled.*ap.load"):
+        copied(tail())
 
 
 def test_wrong_constants(rng: Rng) -> None:
@@ -214,6 +224,8 @@ def test_wrong_constants(rng: Rng) -> None:
         kernel.bind(W=w)
     with pytest.raises(UsageError, match="'Z' is not a constant of this kernel, which takes W, B"):
         kernel.bind(W=w, B=b, Z=b)
+    with pytest.raises(UsageError, match="takes none; .*constant=True"):
+        tail().bind(Y=w)
     with pytest.raises(UsageError, match="constant 'W' takes 12x32 of float32, got 32x12"):
         kernel.bind(W=w.T, B=b)
 
@@ -221,11 +233,11 @@ def test_wrong_constants(rng: Rng) -> None:
 def test_wrong_arguments(rng: Rng) -> None:
     kernel = tail()
     y = np.zeros((programs.N, programs.M), np.float32)
-    with pytest.raises(UsageError, match=r"tail takes 1 inputs \('Y'\), got 2"):
+    with pytest.raises(UsageError, match="tail takes 'Y', in this order; got 2 arrays"):
         kernel(y, y)
     with pytest.raises(UsageError, match="input 'Y' takes 5x32 of float32, got 5x33 of float32"):
         kernel(np.zeros((5, 33), np.float32))
-    with pytest.raises(UsageError, match="got 5x32 of int32"):
+    with pytest.raises(UsageError, match=r'(?s)got 5x32 of int32.*np.asarray\(array, "float32"\)'):
         kernel(y.astype(np.int32))
     with pytest.raises(UsageError, match="must be a numpy array, got list"):
         kernel([[1.0]])
@@ -237,6 +249,12 @@ def test_wrong_arguments(rng: Rng) -> None:
     kernel(shifted.copy())
     with pytest.raises(UsageError, match=r"has 2 outputs \('S', 'T'\), but out= has 1"):
         kernel(y, out=y)
+    sums = np.zeros(programs.N, np.float32)
+    for wrong in (y.astype(np.float64), np.zeros((programs.M, programs.N), np.float32).T):
+        with pytest.raises(
+            UsageError, match=r'(?s)output .T..*pass np.empty\(\(5, 32\), "float32"\)'
+        ):
+            kernel(y, out=(sums, wrong))
     with pytest.raises(UsageError, match="'T' shares memory"):
         kernel(y, out=(np.zeros(programs.N, np.float32), y))
     with pytest.raises(UsageError, match="threads must be at least 1"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,7 +39,7 @@ def test_a_model_is_called_with_its_inputs(rng: Rng) -> None:
         assert isinstance(results, tuple)
         for result, expected in zip(results, programs.expected(layers, x), strict=True):
             np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
-    with pytest.raises(UsageError, match=r"has 1 inputs \('x'\), got 2"):
+    with pytest.raises(UsageError, match="takes 'x', got 2 arrays"):
         model(x, x)
     with pytest.raises(UsageError, match="input 'x' is given twice: in order, and by name"):
         model(x, x=x)
@@ -205,6 +206,14 @@ def test_wrong_types_outputs_and_threads(rng: Rng) -> None:
     x = programs.feed(rng)
     with pytest.raises(UsageError, match="takes 5x12 of float32, got 5x12 of float64"):
         model.run(None, {"x": x.astype(np.float64)})
+    with pytest.raises(UsageError, match=r"(?s)by name, not as ndarray.*pass {'x': array}"):
+        model.run(None, x)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"(?s)named by a list.*pass \['first'\]"):
+        model.run("first", {"x": x})
+    with pytest.raises(UsageError, match="takes 'x', got 2 arrays"):
+        model(x, x)
+    with pytest.raises(UsageError, match="neither copied nor pickled"):
+        pickle.dumps(model)
     with pytest.raises(UsageError, match=r"1 outputs are requested \('first'\), but outputs= has"):
         model.run(["first"], {"x": x}, outputs=[])
     locked = np.zeros((5, 32), np.float32)

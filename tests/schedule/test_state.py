@@ -174,6 +174,9 @@ def test_unknown_names_are_answered_with_the_known_ones():
         (lambda s: s.set_scope("D", "local"), "an output lives in the caller's memory"),
         (lambda s: s.reorder("C", ["i", "i"]), "a loop is named twice"),
         (lambda s: s.follow_split("D", "i", ("C", "i"), 1), "has no split"),
+        (lambda s: s.split("C", "i", 4), r"(?s)factors are a tuple, not 4.*pass \(4,\)"),
+        (lambda s: s.parallel("C", "i"), r"(?s)given as a list, not as 'i'.*pass \[loop\]"),
+        (lambda s: s.unroll("C", ["i"]), r"\['i'\] is not a loop"),
     ],
 )
 def test_primitives_refuse_what_would_change_the_result(act, message):

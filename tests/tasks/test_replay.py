@@ -115,6 +115,7 @@ def test_noise_failures_and_the_clock_come_from_the_events(path: Path) -> None:
     assert again.divergence == "" and again.ended == "complete"
     assert (again.followed, again.trials) == (again.events, 30)
     assert [task.program != "" for task in again.tasks] == [True, True]
+    assert repr(again).startswith("<Rerun of run 1, complete: 30 trials, ")
     assert path.read_bytes() == before
 
 

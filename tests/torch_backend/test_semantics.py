@@ -16,6 +16,7 @@ from torch import nn
 from ansorpy.errors import UsageError
 from ansorpy.measure.records.database import Database
 from ansorpy.torch_backend import Backend
+from ansorpy.torch_backend import backend as ansorpy_backend
 from tests.torch_backend.compared import agrees
 
 
@@ -32,6 +33,17 @@ def test_the_name_needs_no_import(tmp_path: Path) -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(UsageError, match='there is no option "speed"'):
         Backend(speed=1)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match='unknown effort "fast"'):
+        Backend(effort="fast")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="(?s)no mode.*options="):
+        ansorpy_backend(torch.fx.symbolic_trace(nn.Identity()), [], mode="max-autotune")
+
+
+def test_parts_show_themselves(backend: Backend) -> None:
+    agrees(backend, lambda x: torch.lgamma(x.exp()).relu(), torch.randn(3))
+    assert str(backend).startswith("<Backend effort='none', ") and "1 graphs>" in str(backend)
+    [graph] = backend.graphs
+    assert str(graph.segments[0]) == "<Segment segment_0: 1 operators, compiled 1 times>"
 
 
 def test_graph_breaks_make_several_graphs(backend: Backend) -> None:
@@ -76,6 +88,18 @@ def test_a_dynamic_batch_is_compiled_once(backend: Backend) -> None:
         agrees(backend, model, torch.randn(batch, 6), compiled=compiled)
     [graph] = backend.graphs
     assert [segment.packed for segment in graph.segments] == [1]
+
+
+def test_square_images_of_any_size(backend: Backend) -> None:
+    """Their pixels are a square of one size, less the border that convolutions take.
+
+    GroupNorm asks for the size of a result, which ends no segment.
+    """
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 1), nn.GroupNorm(2, 4)).eval()
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    agrees(backend, model, torch.randn(3, 2, 7, 7), compiled=compiled)
+    [graph] = backend.graphs
+    assert len(graph.segments) == 1 and not graph.eager
 
 
 def test_a_size_above_the_range_is_compiled_again(

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ansorpy.api.display.board import Board, Row
-from ansorpy.api.display.text import clock, comparisons, failures_text, latency, reached, status
+from ansorpy.api.display.text import clock, comparisons, failures_text, reached, status
+from ansorpy.quantities import latency_text
 
 __all__ = ["Drawing", "Result"]
 
@@ -76,7 +77,7 @@ def _latency(board: Board) -> Text:
     text.append(f"{board.name}  ", style="bold")
     if board.total_s is None:
         return text.append(reached(board), style="dim")
-    text.append(latency(board.total_s), style="bold green")
+    text.append(latency_text(board.total_s), style="bold green")
     for part in comparisons(board):
         text.append("  " + part)
     return text
@@ -101,7 +102,9 @@ def _tasks(board: Board, most: int, width: int) -> Sequence[Table | Text]:
         marks = "bold" if key == board.current else ""
         cells = [Text(row.name, style=marks), _time(board, row)]
         if is_wide:
-            cells.append(Text("" if row.first_s is None else latency(row.first_s), style="dim"))
+            cells.append(
+                Text("" if row.first_s is None else latency_text(row.first_s), style="dim")
+            )
         table.add_row(*cells, Text(f"{shares[key]:.0%}"), _roofline(row), _trials(row))
     left = len(keys) - len(shown)
     rest = sum(shares[key] for key in keys[len(shown) :])
@@ -113,7 +116,7 @@ def _time(board: Board, row: Row) -> Text:
     if row.best_s is None:
         return Text("-", style="red" if row.failures else "dim")
     is_fresh = board.noted_at - row.improved_at < _FRESH_S
-    return Text(latency(row.best_s), style="bold green" if is_fresh else "")
+    return Text(latency_text(row.best_s), style="bold green" if is_fresh else "")
 
 
 def _roofline(row: Row) -> Text:

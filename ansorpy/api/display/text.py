@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ansorpy.api.display.board import Board
+from ansorpy.quantities import latency_text
 from ansorpy.search.events import Phase
 
-__all__ = ["clock", "comparisons", "failures_text", "latency", "line", "reached", "status"]
+__all__ = ["clock", "comparisons", "failures_text", "line", "reached", "status"]
 
 _DOING = {
     Phase.RESUMED: "reading earlier trials",
@@ -13,13 +14,6 @@ _DOING = {
     Phase.MEASURED: "searching",
     Phase.RETIMED: "timing the fastest again",
 }
-
-
-def latency(seconds: float) -> str:
-    """*seconds* in milliseconds, or in microseconds if it is below one millisecond."""
-    if seconds >= 1e-3:
-        return f"{seconds * 1e3:.3f} ms"
-    return f"{seconds * 1e6:.{1 if seconds >= 1e-5 else 3}f} us"
 
 
 def clock(seconds: float) -> str:
@@ -39,18 +33,18 @@ def comparisons(board: Board) -> list[str]:
     total_s = board.total_s
     found: list[str] = []
     if total_s is None:
-        return [f"{name} takes {latency(seconds)}" for name, seconds in board.peers.items()]
+        return [f"{name} takes {latency_text(seconds)}" for name, seconds in board.peers.items()]
     if board.gain is not None and board.untuned_s is not None:
-        found.append(f"{board.gain:.2f}x as fast as untuned ({latency(board.untuned_s)})")
+        found.append(f"{board.gain:.2f}x as fast as untuned ({latency_text(board.untuned_s)})")
     for name, seconds in board.peers.items():
-        found.append(f"{seconds / total_s:.2f}x as fast as {name} ({latency(seconds)})")
+        found.append(f"{seconds / total_s:.2f}x as fast as {name} ({latency_text(seconds)})")
     return found
 
 
 def reached(board: Board) -> str:
     """What the search reached, in one line."""
     if board.total_s is not None:
-        first = f"{latency(board.total_s)} in kernels"
+        first = f"{latency_text(board.total_s)} in kernels"
     elif board.missing:
         first = f"{board.missing} of {len(board.rows)} tasks have no measured program"
     else:
@@ -77,10 +71,10 @@ def line(board: Board) -> str:
     parts = [f"trials {board.trials}{limit}"]
     if board.total_s is not None:
         gain = "" if board.gain is None else f" ({board.gain:.2f}x untuned)"
-        parts.append(f"best {latency(board.total_s)}{gain}")
+        parts.append(f"best {latency_text(board.total_s)}{gain}")
     if board.current in board.rows:
         row = board.rows[board.current]
-        parts.append(f"{row.name}: {'-' if row.best_s is None else latency(row.best_s)}")
+        parts.append(f"{row.name}: {'-' if row.best_s is None else latency_text(row.best_s)}")
     failed, left_s = failures_text(board), board.left_s()
     if failed:
         parts.append(f"failed {failed}")

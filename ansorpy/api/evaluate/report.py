@@ -15,7 +15,7 @@ from ansorpy.api.evaluate.models import finished_from
 from ansorpy.api.request import Request
 from ansorpy.config import default_database
 from ansorpy.errors import UsageError
-from ansorpy.evaluation.bench.result import Comparison
+from ansorpy.evaluation.bench.result import Comparison, SizesComparison
 from ansorpy.evaluation.page.facts import Shown
 from ansorpy.evaluation.page.results import read_bench, read_verified
 from ansorpy.evaluation.page.write import demand_charts, write_page
@@ -33,7 +33,7 @@ def report(
     network: str | Path | None = None,
     *,
     run: int | None = None,
-    bench: str | Path | Mapping[str, Any] | Comparison | None = None,
+    bench: str | Path | Mapping[str, Any] | Comparison | SizesComparison | None = None,
     verified: str | Path | Mapping[str, Any] | Verification | None = None,
     **arguments: Unpack[LookupArguments],
 ) -> Path:
@@ -44,7 +44,7 @@ def report(
         network: The ONNX file that was tuned: its tasks and its memory plan are shown.  Otherwise,
             all tasks of the run are.
         run: The number of the run; default: the last one that searched.
-        bench: What :func:`ansorpy.bench` returned, or the file of ``ansorpy bench``.
+        bench: What :func:`ansorpy.bench` returned for one size, or the file of ``ansorpy bench``.
         verified: What :func:`ansorpy.verify` returned, or the file of ``ansorpy verify``.
         **arguments
 
@@ -52,10 +52,16 @@ def report(
         *path*.
 
     Raises:
-        UsageError: There is no such run, *network* is a library, or *path* cannot be written.
+        UsageError: There is no such run, *network* is a library, *bench* compares several sizes,
+            or *path* cannot be written.
         MissingDependency: The library that draws charts is not installed.
         ForeignFile: There is no such database, or a file is no result.
     """
+    if isinstance(bench, SizesComparison):
+        raise UsageError(
+            f"the page shows one size, but bench= compares {len(bench.sizes)}",
+            hint="give bench one size, as in dims={'n': 8}",
+        )
     named = arguments.get("db")
     plan, tasks = None, list[str]()
     if network is not None:

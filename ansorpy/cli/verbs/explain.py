@@ -13,6 +13,7 @@ from ansorpy.api.arguments import ExplainArguments, SizeArguments, TaskArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, ModelFile, Plugins, TaskName
 from ansorpy.options import those
+from ansorpy.quantities import latency_text
 
 if TYPE_CHECKING:
     from ansorpy.ir.task import Task
@@ -76,8 +77,6 @@ def _bound(task: Task) -> Callable[[Definition], str]:
     from ansorpy.cost.bound import least_seconds
 
     def remark(definition: Definition) -> str:
-        least_us = least_seconds(task, definition.dag) * 1e6
-        time = f"{least_us:.3g} us" if least_us < 1e3 else f"{least_us * 1e-3:.4g} ms"
-        return f", takes at least {time}"
+        return f", takes at least {latency_text(least_seconds(task, definition.dag))}"
 
     return remark

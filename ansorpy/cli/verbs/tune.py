@@ -48,7 +48,7 @@ def tune(
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
-    from ansorpy.api.display.text import comparisons, latency
+    from ansorpy.api.display.text import comparisons
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
     from ansorpy.api.plugins import load_plugins
@@ -57,6 +57,7 @@ def tune(
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, followed
     from ansorpy.cli.values import latencies_by_network, network_names, weights_by_network
+    from ansorpy.quantities import latency_text
 
     load_plugins(plugin or ())
     request = Request.of(**those(SearchArguments, arguments))
@@ -91,7 +92,7 @@ def tune(
     print(f"tuned {some}{every} tasks{compared}; records in {request.db}")
     for one in found:
         total_s = one["kernels_ms"]
-        time = "not timed" if total_s is None else f"{latency(total_s * 1e-3)} in kernels"
+        time = "not timed" if total_s is None else f"{latency_text(total_s * 1e-3)} in kernels"
         print(f"{one['name']}: {time}")
         print(f"next: {one['export']}")
 

@@ -15,6 +15,7 @@ from ansorpy.evaluation.bench.remarks import account, unsettled
 from ansorpy.evaluation.bench.turns import Timing, unit_of
 from ansorpy.evaluation.profile import CallTime, bounds_table, profile_table
 from ansorpy.evaluation.tables import Table
+from ansorpy.quantities import latency_text
 from ansorpy.target import machine_name
 
 __all__ = ["Comparison", "SizesComparison", "named"]
@@ -56,7 +57,7 @@ class Comparison(_Shown):
     streams: int = 1
 
     def __repr__(self) -> str:
-        times = (f"{name} {t.median_ms:.4g} ms" for name, t in self.timings.items())
+        times = (f"{name} {latency_text(t.median_ms * 1e-3)}" for name, t in self.timings.items())
         return f"<Comparison {_title(self.model, self.threads)}: {', '.join(times)}>"
 
     def parts(self) -> list[Table | str]:

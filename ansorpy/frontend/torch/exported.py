@@ -47,7 +47,8 @@ def network_of(
 
     Raises:
         UsageError: There are no example inputs, or the module changes its buffers or inputs.
-        UnsupportedModel: Some operators have no translation; its table lists all of them.
+        UnsupportedModel: Some operators have no translation; its table lists all of them.  Or
+            torch cannot export the module, whose error is the cause.
     """
     name = type(module).__name__
     if not isinstance(module, ExportedProgram):
@@ -56,10 +57,7 @@ def network_of(
                 "a module of torch is compiled for example inputs",
                 hint="pass them: compile(module, (x,))",
             )
-        with torch.no_grad():
-            module = torch.export.export(
-                module, tuple(example_inputs), dynamic_shapes=dynamic_shapes
-            )
+        module = _exported(module, example_inputs, dynamic_shapes)
     program = module.run_decompositions(_table())
     _demand_pure(program)
     graph = program.graph
@@ -83,6 +81,22 @@ def network_of(
         if high is not None
     }
     return ExportedNetwork(translated.model, _constants(program), dims)
+
+
+def _exported(
+    module: torch.nn.Module, example_inputs: Sequence[Any], dynamic_shapes: Any
+) -> ExportedProgram:
+    if isinstance(example_inputs, torch.Tensor):
+        raise UsageError("the example inputs are a tuple, not one tensor", hint="pass (x,)")
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, tuple(example_inputs), dynamic_shapes=dynamic_shapes)
+    except Exception as error:  # of any class: the module's own code runs, too
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UnsupportedModel(
+            f"torch.export fails for {type(module).__name__}: {reason}",
+            hint='torch.compile(module, backend="ansorpy") takes modules that it cannot capture',
+        ) from error
 
 
 def _unsupported(name: str, rows: Sequence[UnsupportedRow]) -> UnsupportedModel:

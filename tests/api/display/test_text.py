@@ -6,9 +6,10 @@ import io
 
 from ansorpy.api.display.board import Board
 from ansorpy.api.display.lines import Lines
-from ansorpy.api.display.text import clock, latency, line, reached
+from ansorpy.api.display.text import clock, line, reached
 from ansorpy.api.events import PeerTimed
 from ansorpy.measure.result import TrialKind
+from ansorpy.quantities import latency_text
 from ansorpy.search.events import Event, Phase
 from tests.api.display.events import LARGE, report
 
@@ -51,7 +52,7 @@ def test_what_was_reached() -> None:
 
 
 def test_latencies_and_clocks() -> None:
-    assert (latency(0.0123), latency(0.0000123)) == ("12.300 ms", "12.3 us")
+    assert (latency_text(0.0123), latency_text(0.0000123)) == ("12.300 ms", "12.3 us")
     assert (clock(61.4), clock(3725.0), clock(-1.0)) == ("1:01", "1:02:05", "0:00")
 
 

@@ -75,3 +75,21 @@ def test_a_module_that_changes_a_buffer_is_refused() -> None:
 def test_a_module_needs_example_inputs() -> None:
     with pytest.raises(UsageError, match="for example inputs"):
         network_of(Normed())
+
+
+def test_example_inputs_are_a_tuple() -> None:
+    with pytest.raises(UsageError, match=r"(?s)a tuple, not one tensor.*pass \(x,\)"):
+        ap.compile(Normed(), torch.randn(3, 6), effort="none")
+
+
+def test_what_torch_cannot_export_is_refused_with_its_reason() -> None:
+    with pytest.raises(
+        UnsupportedModel, match="torch.export fails for Normed: .*reduction dim"
+    ) as raised:
+        ap.compile(Normed().eval(), (torch.randn(3, 5),), effort="none")
+    assert isinstance(raised.value.__cause__, RuntimeError)
+
+
+def test_what_is_no_network_is_refused() -> None:
+    with pytest.raises(UsageError, match="(?s)is not a network.*torch module"):
+        ap.compile(torch.relu, (torch.randn(3),), effort="none")
