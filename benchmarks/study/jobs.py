@@ -152,7 +152,7 @@ def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, sa
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    return ProcessPoolExecutor(processes, mp_context=get_context("forkserver"))
 
 
 def _beside_each_other(processes: int) -> Executor:
