@@ -8,7 +8,6 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 import ansorpy as ap
@@ -29,6 +28,7 @@ from ansorpy.tasks.alternatives import SETTLED
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
 from tests.graph.attentions import transformer
+from tests.peer import peer
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import sampler
 from tests.tasks.anew import tune_anew
@@ -105,7 +105,7 @@ def test_records_decide_what_is_linked(single: float, number: int, tmp_path: Pat
     names = [name for name, _ in compiled.profile(feeds, runs=1)]
     assert sum("softmax" in name or "attention" in name for name in names) == 3
     assert len(names) == 3 * (number + 4)
-    [expected] = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    [expected] = peer(model).run(None, feeds)
     np.testing.assert_allclose(compiled.run(None, feeds)[0], expected, rtol=1e-4, atol=1e-5)
 
 

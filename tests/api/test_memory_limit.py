@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -143,13 +144,26 @@ def _some(sampler: SketchSampler, number: int) -> State:
                 continue
 
 
-def test_recorded_programs_of_other_definitions_take_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
-    net = project(request)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with these records."""
+    request = Request.of(effort="none", threads=1, db=tmp_path_factory.mktemp("limit") / "t.db")
     with open_tuner(request) as tuner:
-        record(tuner, net)
+        record(tuner, project(request))
+        return Path(tuner.database.path)
+
+
+@pytest.fixture
+def asked(recorded: Path, tmp_path: Path) -> Request:
+    """For programs that are not tuned, from records of the test's own."""
+    return Request.of(effort="none", threads=1, db=shutil.copy(recorded, tmp_path / "t.db"))
+
+
+def test_recorded_programs_of_other_definitions_take_over(
+    asked: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = project(asked)
+    with open_tuner(asked) as tuner:
         fast = choose_within(tuner, net)
         assert constants(fast, net) > 3 * net.constant_bytes
         monkeypatch.setattr(memory_limit, "SLACK", 0)
@@ -160,12 +174,10 @@ def test_recorded_programs_of_other_definitions_take_over(
 
 
 def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
-    net = project(request)
-    with open_tuner(request) as tuner:
-        record(tuner, net)
+    net = project(asked)
+    with open_tuner(asked) as tuner:
         execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
         monkeypatch.setattr(memory_limit, "SLACK", 0)
         found = choose_within(tuner, net)
@@ -177,18 +189,16 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
 
 
 def test_what_was_predicted_beside_the_fastest_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
-    net = project(request)
+    net = project(asked)
     monkeypatch.setattr(memory_limit, "SLACK", 0)
-    with open_tuner(request) as tuner:
-        record(tuner, net)
+    with open_tuner(asked) as tuner:
         execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
         found = choose_within(tuner, net)
         spent = [_recorded(tuner, task) for task in net.tasks]
     assert sum(spent) > len(net.tasks), "the direct programs are recorded, too"
-    with open_tuner(request) as tuner:
+    with open_tuner(asked) as tuner:
         monkeypatch.setattr(tuner.runner, "measure", None)
         monkeypatch.setattr(tuner, "predicted_directly", None)
         again = choose_within(tuner, net)
@@ -202,18 +212,16 @@ def _recorded(tuner: Tuner, task: Task) -> int:
 
 
 def test_a_definition_without_a_correct_program_is_no_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asked: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
-    net = project(request)
+    net = project(asked)
 
     def fails(self: Tuner, task: Task) -> Chosen:
         raise NoValidProgram(f"{task.name}: no program is correct")
 
     monkeypatch.setattr(memory_limit, "SLACK", 0)
     monkeypatch.setattr(Tuner, "predicted_directly", fails)
-    with open_tuner(request) as tuner:
-        record(tuner, net)
+    with open_tuner(asked) as tuner:
         fast = tuner.choose(net.tasks)
         execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
         found = choose_within(tuner, net)
@@ -230,12 +238,10 @@ def test_the_memory_allowed_is_a_bound_too() -> None:
     assert room_of(net.fit(1 << 40)) == Room(most, (1 << 40) - arena)
 
 
-def test_memory_that_only_the_workspace_exceeds_chooses_smaller_programs(tmp_path: Path) -> None:
+def test_memory_that_only_the_workspace_exceeds_chooses_smaller_programs(asked: Request) -> None:
     """Winograd keeps transformed tiles; what is told to fit must fit as the footprint says it."""
-    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
-    net = project(request)
-    with open_tuner(request) as tuner:
-        record(tuner, net)
+    net = project(asked)
+    with open_tuner(asked) as tuner:
         fast = choose_within(tuner, net.fit(1 << 40))
         peak = _peak(net, fast)
         small = choose_within(tuner, net.fit(peak - 1))

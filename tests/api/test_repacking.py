@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from onnx import ModelProto
 
 from ansorpy.api.networks import NetworkSpec
 from ansorpy.api.repacking import compile_programs
 from tests.frontend.models import graph_model, node
+from tests.peer import peer
 
 Arrays = dict[str, np.ndarray]
 SHAPES = {
@@ -40,7 +40,7 @@ def values(rng: np.random.Generator, shapes: dict[str, tuple[int, ...]]) -> Arra
 
 
 def expected(model: ModelProto, feeds: Arrays) -> np.ndarray:
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     return np.asarray(session.run(None, feeds)[0])
 
 

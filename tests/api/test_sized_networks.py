@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 import ansorpy as ap
@@ -21,6 +20,7 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.model import Model
 from ansorpy.size_ranges import SizeRange
 from tests.graph.nets import Net
+from tests.peer import peer
 
 Rng = np.random.Generator
 
@@ -57,7 +57,7 @@ def assert_same(model: onnx.ModelProto, found: Model, sizes: Mapping[str, int], 
         known = {dim: sizes[dim.name] for dim in dims_of(port.shape)}
         shape = fixed_all(at(extent, known) for extent in port.shape)
         feeds[port.name] = rng.standard_normal(shape).astype(port.dtype)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     for got, want in zip(found.run(None, feeds), session.run(None, feeds), strict=True):
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * np.abs(want).max())

@@ -9,14 +9,16 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess
 
 from ansorpy.errors import DeviceLost
 from tests.campaigns.campaign import Campaign, Failure, Outcome, Tally, run_case
 
 __all__ = ["Ended", "ended", "run"]
 
-_SPAWN = multiprocessing.get_context("spawn")
+# Processes are forks of one that has imported all campaigns, and nothing else has happened to it.
+_CLEAN = multiprocessing.get_context("forkserver")
+_CLEAN.set_forkserver_preload(["tests.campaigns.catalogue"])
 _LEFT_S = 5.0  # that a process gets to end by itself
 
 
@@ -80,7 +82,7 @@ class _Worker:
     """The case it is at."""
     began: float = 0.0
     pipe: Connection = field(init=False)
-    _process: SpawnProcess | None = field(default=None, init=False)
+    _process: ForkServerProcess | None = field(default=None, init=False)
 
     @property
     def is_late(self) -> bool:
@@ -93,7 +95,7 @@ class _Worker:
         if self.number is None:
             return
         if self._process is None:
-            self._spawn()
+            self._fork()
         self.pipe.send(self.number)
 
     def finish(self) -> Ended:
@@ -124,9 +126,9 @@ class _Worker:
             self._process.kill()
             self._process = None
 
-    def _spawn(self) -> None:
-        self.pipe, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(
+    def _fork(self) -> None:
+        self.pipe, theirs = _CLEAN.Pipe()
+        self._process = _CLEAN.Process(
             target=_serve, args=(theirs, self.campaign, self.seed, self.core)
         )
         self._process.start()

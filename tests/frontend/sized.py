@@ -7,7 +7,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from onnx import ModelProto
 
 from ansorpy.frontend.onnx import load
@@ -19,6 +18,7 @@ from ansorpy.ir.sizes import at
 from ansorpy.ir.symbols import Dim
 from ansorpy.size_ranges import AnySize
 from tests.graph.executor import Array, random_feeds, run_network
+from tests.peer import peer
 
 __all__ = ["assert_same_at", "graph_at", "import_sized", "sizes_at"]
 
@@ -63,9 +63,7 @@ def assert_same_at(
     model: ModelProto, graph: Graph, rng: np.random.Generator, every: Sequence[Mapping[str, int]]
 ) -> None:
     """Compare shapes and values of the outputs with onnxruntime's where dimensions have sizes."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    session = peer(model)
     for chosen in every:
         network = partition(optimize(graph_at(graph, sizes_at(graph, chosen))))
         feeds = random_feeds(network, rng)

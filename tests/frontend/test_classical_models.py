@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
@@ -14,6 +13,7 @@ from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.graph.executor import run_network
+from tests.peer import peer
 
 FEATURES = 5
 LABELLED = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
@@ -32,9 +32,7 @@ def assert_as_onnxruntime(model: ModelProto, seed: int = 0, *, missing: bool = F
     x = np.random.default_rng(seed).standard_normal((7, FEATURES), np.float32)
     if missing:
         x[::2, 1] = np.nan
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = peer(model)
     network = partition(optimize(load(model)))
     found = run_network(network, {"x": x})
     for got, want in zip(found, session.run(None, {"x": x}), strict=True):
@@ -147,9 +145,7 @@ def test_trees_of_two_classes_that_both_have_weights() -> None:
     one = model("TreeEnsembleClassifier", LABELLED, classlabels_int64s=[3, 8], **found)
     x = np.random.default_rng(0).standard_normal((7, FEATURES), np.float32)
     labels, scores = run_network(partition(optimize(load(one))), {"x": x})
-    session = onnxruntime.InferenceSession(
-        one.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = peer(one)
     np.testing.assert_allclose(scores, session.run(["scores"], {"x": x})[0], rtol=2e-5)
     np.testing.assert_array_equal(labels, np.array([3, 8])[scores.argmax(1)])
 

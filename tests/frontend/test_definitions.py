@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.definitions import with_definitions
 from tests.frontend.models import graph_model, node
-from tests.frontend.test_onnx_cases import array, undocumented
+from tests.frontend.test_onnx_cases import array, made_quickly
 from tests.graph.executor import compiled, random_feeds, run_network
 
 MODULES = ("flexattention", "causal_conv_with_state", "linear_attention")
@@ -27,7 +27,7 @@ MODULES = ("flexattention", "causal_conv_with_state", "linear_attention")
 def cases() -> dict[str, TestCase]:
     """The cases of operators that have no importer of their own."""
     for module in MODULES:
-        with warnings.catch_warnings(action="ignore"), undocumented():
+        with warnings.catch_warnings(action="ignore"), made_quickly():
             importlib.import_module(f"{node_cases.__name__}.{module}")
     beginnings = ("test_flexattention", "test_causal_conv", "test_linear_attention")
     return {

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
@@ -15,6 +14,7 @@ from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.graph.executor import run_network
+from tests.peer import peer
 
 SHAPE = (2, 3)
 
@@ -82,7 +82,7 @@ def test_formal_faults_are_mended(
     assert f"a formal fault, which is mended: {FAULTS[fault]}" in caplog.text
     assert made.SerializeToString() == given, "the caller's model was changed"
     x = np.random.default_rng(0).standard_normal(SHAPE, np.float32)
-    session = onnxruntime.InferenceSession(given, providers=["CPUExecutionProvider"])
+    session = peer(given)
     [want] = session.run(None, {"x": x})
     [found] = run_network(network, {"x": x})
     np.testing.assert_allclose(found, want, rtol=1e-6)

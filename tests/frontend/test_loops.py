@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
@@ -17,6 +16,7 @@ from ansorpy.graph.control import Loop
 from ansorpy.graph.ir import text
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, run_network
+from tests.peer import peer
 
 __all__ = ["SCAN", "STEP", "Feeds", "assert_same", "compiled", "expected", "floats", "growing",
     "looping",
@@ -52,9 +52,7 @@ def looping(
 
 
 def expected(model: ModelProto, feeds: Feeds) -> list[Array]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    session = peer(model)
     made = session.run(None, {name: np.asarray(value) for name, value in feeds.items()})
     return list(map(np.asarray, made))
 

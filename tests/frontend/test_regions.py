@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -20,6 +19,7 @@ from tests.graph.executor import (
     run_network,
     run_reference,
 )
+from tests.peer import peer
 
 
 def aligned(count: int, opset: int = 16, **attributes: Any) -> ModelProto:
@@ -58,7 +58,7 @@ def test_regions_are_aligned(
     model = aligned(11, opset, mode=mode, **attributes)
     feeds = fed(11, rng)
     (got,) = run_network(compiled(model), feeds)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     (want,) = session.run(None, feeds)
     np.testing.assert_allclose(got, want, atol=1e-5)
 
@@ -73,7 +73,7 @@ def test_samples_may_follow_from_the_size_of_a_region(
     )
     feeds = fed(17, rng)
     (got,) = run_network(compiled(model), feeds)
-    (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    (want,) = peer(model).run(None, feeds)
     np.testing.assert_allclose(got, want, atol=1e-5)
 
 
@@ -90,7 +90,7 @@ def test_regions_are_pooled(scale: float, rng: np.random.Generator) -> None:
     rois = np.concatenate([images, regions(13, rng, integers=True)], 1)
     feeds: dict[str, Array] = {"x0": rng.standard_normal(shapes[0], np.float32), "x1": rois}
     (got,) = run_network(compiled(model), feeds)
-    (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    (want,) = peer(model).run(None, feeds)
     np.testing.assert_array_equal(got, want)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -22,6 +21,7 @@ from tests.graph.executor import (
     run_network,
     run_reference,
 )
+from tests.peer import peer
 
 Shape = tuple[int, ...]
 
@@ -152,7 +152,7 @@ def assert_scattered(model: ModelProto, indices: Array, rng: np.random.Generator
     network = compiled(model)
     feeds = {**random_feeds(network, rng), "at": indices}
     (got,) = run_network(network, feeds)
-    (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    (want,) = peer(model).run(None, feeds)
     assert got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
@@ -222,7 +222,7 @@ def test_sizes_of_scatters_may_be_ranges(rng: np.random.Generator) -> None:
             **random_feeds(network, rng), "at": rng.integers(-7, 7, (n, k)),
         }  # fmt: skip
         (got,) = run_network(network, feeds)
-        (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+        (want,) = peer(model).run(None, feeds)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 

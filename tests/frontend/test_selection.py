@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -15,15 +14,14 @@ from ansorpy.graph import partition
 from ansorpy.graph.ir import text
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, compiled, run_network
+from tests.peer import peer
 
 Rng = np.random.Generator
 LONG = TensorProto.INT64
 
 
 def by_onnxruntime(model: ModelProto, feeds: dict[str, Array]) -> list[Array]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    session = peer(model)
     found: list[Array] = session.run([o.name for o in model.graph.output], feeds)
     return found
 

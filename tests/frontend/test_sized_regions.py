@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -15,6 +14,7 @@ from ansorpy.graph import optimize, partition
 from tests.frontend.models import graph_model, node
 from tests.frontend.sized import graph_at, sizes_at
 from tests.graph.executor import random_feeds, run_network
+from tests.peer import peer
 
 RANGES: dict[str, Any] = {"n": (1, 3), "h": (4, 12), "w": (4, 12), "r": (1, 9)}
 SIZES = [{"n": 1, "h": 4, "w": 7, "r": 1}, {"n": 3, "h": 12, "w": 4, "r": 9}]
@@ -93,7 +93,7 @@ def test_operators_on_images_of_any_size(case: str, rng: np.random.Generator) ->
     model = MODELS[case]
     names = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim} - {""}
     graph = load(model, dims={name: RANGES[name] for name in names})
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     for sizes in SIZES:
         network = partition(optimize(graph_at(graph, sizes_at(graph, sizes))))
         feeds = random_feeds(network, rng)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
 
@@ -13,6 +12,7 @@ from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
+from tests.peer import peer
 
 Shape = tuple[int, ...]
 
@@ -51,7 +51,7 @@ def test_of_equal_elements_the_first_comes_first(
 def test_infinities_and_zeros_are_ranked(largest: int) -> None:
     x = np.asarray([[-np.inf, 0.0, np.inf, -0.0, -np.inf, 3.0, np.inf, -5.0]], np.float32)
     model = top(x.shape, 6, largest=largest)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     for got, want in zip(run_network(compiled(model), {"x": x}), session.run(None, {"x": x}),
                          strict=True):  # fmt: skip
         np.testing.assert_array_equal(got, want)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
@@ -25,6 +24,7 @@ from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import Sizes, at, at_most, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
+from tests.peer import peer
 
 __all__ = [
     "Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network",
@@ -208,9 +208,7 @@ def assert_same_as_onnxruntime(
     """
     network = network or compiled(model)
     feeds = random_feeds(network, rng)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    session = peer(model)
     expected = session.run([info.name for info in network.results], feeds)
     for info, got, want in zip(network.outputs, run_network(network, feeds), expected, strict=True):
         assert got.shape == want.shape, info.name

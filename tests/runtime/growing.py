@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-import onnxruntime
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
@@ -17,6 +16,7 @@ from ansorpy.runtime.model import Model
 from ansorpy.size_ranges import AnySize
 from ansorpy.target import Target
 from tests.graph.nets import Net
+from tests.peer import peer
 from tests.runtime.programs import task_of
 
 Arrays = dict[str, np.ndarray]
@@ -56,7 +56,7 @@ class Growing:
 
     def steps(self, rng: np.random.Generator) -> Iterator[tuple[Arrays, Arrays]]:
         """The inputs and the results of onnxruntime, one step after the other."""
-        session = onnxruntime.InferenceSession(self.network.SerializeToString())
+        session = peer(self.network)
         names = [output.name for output in session.get_outputs()]
         caches = {name: np.zeros(shape, np.float32) for name, shape in self.shapes.items()}
         while True:

@@ -41,7 +41,7 @@ def simulated() -> SmokeGpu:
 def built(state: State) -> Built:
     """*state* for the simulated GPU; what packs its constants is for this machine's CPU."""
     lowered = lower(state)
-    found = simulated_built(state, seconds=1e-4)
+    found = simulated_built(state, seconds=0.02)
     if lowered.bind is None:
         return found
     bind = build_lowered(Lowered(lowered.bind, None), Target.host(), "bind")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
@@ -16,13 +15,14 @@ from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from benchmarks.dynamic.suite import FULL, TINY
 from benchmarks.zoo import ANY_SIZE, WRITTEN
+from tests.peer import peer
 
 # The others hold 100 MB of weights and more; `python -m benchmarks.networks` checks them all.
 SMALL = ("dcgan", "decoder_step", "lstm_tagger", "mobilenet_v2", "vit_tiny")
 
 
 def outputs(model: onnx.ModelProto) -> list[NDArray[Any]]:
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     return list(session.run(None, random_feeds(input_specs(model), 3)))
 
 
@@ -49,7 +49,7 @@ def test_a_batch_is_the_first_dimension() -> None:
 def test_a_network_of_any_size_runs_at_many_and_is_supported_at_one(name: str) -> None:
     tiny = TINY[name]
     model = tiny.write(0)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     for size in (tiny.low, tiny.low + 1, 37 if tiny.low > 1 else 7, tiny.high):
         feeds = random_feeds(input_specs(model, dims={tiny.dim: size}), 3)
         for value in session.run(None, feeds):
@@ -60,7 +60,7 @@ def test_a_network_of_any_size_runs_at_many_and_is_supported_at_one(name: str) -
 
 def test_a_token_does_not_see_what_is_masked() -> None:
     model, rng = TINY["bert"].write(0), np.random.default_rng(0)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = peer(model)
     ids = rng.integers(0, 50, (1, 11))
     feeds = {"token_type_ids": np.zeros_like(ids), "attention_mask": (np.arange(11) < 5)[None] * 1}
     first, _ = session.run(None, {"input_ids": ids, **feeds})
@@ -74,7 +74,7 @@ def test_both_layouts_of_caches_give_the_same_tokens() -> None:
     scores = []
     for name in ("decoder", "decoder_tokens_first"):
         model = TINY[name].write(0)
-        session = onnxruntime.InferenceSession(model.SerializeToString())
+        session = peer(model)
         caches = random_feeds(input_specs(model, dims={"past": 0}), 3)
         for token in (3, 14, 15):
             feeds = caches | {"ids": np.array([[token]])}

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.graph.executor import run_network
+from tests.peer import peer
 
 __all__ = ["Array", "assert_as_onnxruntime", "both", "model_of", "normal"]
 
@@ -57,9 +57,7 @@ def both(
     """Our results and those of onnxruntime."""
     model = model_of(operator, operands, outputs, constants, domain, **attributes)
     feeds = {n: a for n, a in operands.items() if a is not None and n not in constants}
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = peer(model)
     return run_network(partition(optimize(load(model))), feeds), session.run(None, feeds)
 
 

@@ -23,6 +23,7 @@ from ansorpy.graph import optimize, partition
 from tests.frontend.microsoft.beside import normal
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import run_network
+from tests.peer import peer
 
 SHAPE = (2, 5, 16)
 
@@ -81,7 +82,7 @@ def test_a_block_of_a_transformer(how: str, tmp_path: Path) -> None:
     assert is_fused or how == "quantize and dequantize"
     feeds = {"x": normal(7, *SHAPE)}
     (got,) = run_network(partition(optimize(load(made))), feeds)
-    session = onnxruntime.InferenceSession(str(made), providers=["CPUExecutionProvider"])
+    session = peer(str(made))
     (want,) = session.run(None, feeds)
     tolerance = 1e-5 if how in ("plain", "dynamic") else 0.03  # steps of integers
     np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * float(np.abs(want).max()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import onnxruntime
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
@@ -19,6 +18,7 @@ from ansorpy.frontend.onnx import load
 from ansorpy.frontend.torch.arrays import array_of
 from ansorpy.frontend.torch.decompositions import decompositions
 from ansorpy.frontend.torch.translate import is_operator, refusal, translate
+from tests.peer import peer
 
 
 def captured(function: Callable[..., Any], *inputs: torch.Tensor) -> torch.fx.Graph:
@@ -37,7 +37,7 @@ def demand_same(function: Callable[..., Any], *inputs: torch.Tensor) -> None:
     assert {n.name: why for n in graph.nodes if is_operator(n) and (why := refusal(n))} == {}
     found = translate(graph, "operators")
     load(found.model)
-    session = onnxruntime.InferenceSession(found.model.SerializeToString())
+    session = peer(found.model)
     arrays = session.run(None, {one.name: array_of(inputs[one.number]) for one in found.inputs})
     for array, want in zip(arrays, tree_leaves(function(*inputs)), strict=True):
         got = torch.from_numpy(array.copy())

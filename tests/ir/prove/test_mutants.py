@@ -33,8 +33,9 @@ def test_no_mutant_that_faults_is_proved(target: Target, preset: Preset, count: 
     assert any(m.fault is None and m.proof.verdict is Verdict.PROVED for m in found)
 
 
-def test_no_mutant_that_faults_at_some_size_is_proved(rng: np.random.Generator) -> None:
-    verdicts = Counter[tuple[Verdict, bool]]()
+def test_no_mutant_that_faults_at_some_size_is_proved() -> None:
+    # Not of every seed: isl takes a minute for some mutants, as :func:`decide` says.
+    rng, verdicts = np.random.default_rng(1), Counter[tuple[Verdict, bool]]()
     while verdicts.total() < 8:
         found = random_launched_program(rng, (DType.FLOAT32,), SM_80, CUDA, longest=6)
         changed = None if found is None else mutant(found[1].run, rng)

@@ -24,6 +24,7 @@ from ansorpy.ir.routines.table import ROUTINES
 from ansorpy.ir.routines.top import TopPlaces
 from ansorpy.ir.tensor import computed_by, placeholder
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict, structural_hash
+from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.codegen.c.compiled import needs_cc
@@ -40,15 +41,24 @@ def definition(
     return ComputeDAG([computed_by(routine, inputs, shape, dtype, name="y")], inputs)
 
 
+KERNELS: dict[str, Kernel] = {}
+
+
+def built(dag: ComputeDAG) -> Kernel:
+    """A kernel of *dag*, which equal definitions share."""
+    key = structural_hash(dag)
+    if key not in KERNELS:
+        KERNELS[key] = ap.build(State.initial(dag))
+    return KERNELS[key]
+
+
 def check(dag: ComputeDAG, arrays: Sequence[Array], *, interpreted: bool = False) -> Array:
     """The result, which is the same compiled, interpreted, and in numpy."""
     [want] = run_dag(dag, dict(zip([a.name for a in dag.args], arrays, strict=True)))
-    state = State.initial(dag)
-    got = ap.build(state)(*arrays)
-    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(built(dag)(*arrays), want)
     if interpreted:
         out = np.zeros_like(want)
-        run_program(lower(state).run, [*arrays, out])
+        run_program(lower(State.initial(dag)).run, [*arrays, out])
         np.testing.assert_array_equal(out, want)
     return want
 
@@ -72,7 +82,8 @@ def drawn(shape: Sequence[int], kind: str, rng: Rng) -> Array:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("largest", [False, True])
 def test_places_of_the_first_are_stable_in_every_type(kind: str, largest: bool, rng: Rng) -> None:
-    for shape, k in (((3, 7), 7), ((1, 61), 2), ((2, 331), 331), ((2, 509), 3)):
+    # Each way to find them in each type, and each direction in each type.
+    for shape, k in (((3, 7), 7), ((1, 61), 2), ((2, 331), 331), ((2, 509), 3))[largest::2]:
         x = drawn(shape, kind, rng)
         places = check(definition(TopPlaces(largest), [x], (shape[0], k)), [x])
         order = np.argsort(x.astype(np.float64), axis=1, kind="stable")
@@ -156,7 +167,8 @@ def boxes_of(shape: Sequence[int], rng: Rng) -> tuple[Array, Array]:
 @pytest.mark.parametrize(("centred", "limited"), [(False, True), (True, False)])
 def test_suppression(shape: tuple[int, int, int], centred: bool, limited: bool, rng: Rng) -> None:
     boxes, scores = boxes_of(shape, rng)
-    for most, room in ((3, 3), (2, min(5, shape[2])), (1 << 40, shape[2]), (0, 1)):
+    limits = ((3, 3), (1 << 40, shape[2]), (2, min(5, shape[2])), (0, 1))
+    for most, room in limits if shape[2] == 7 else limits[:2]:
         arrays: list[Any] = [
             boxes, scores, np.asarray([most]), np.asarray([0.3], np.float32),
             np.asarray([0.4], np.float32),

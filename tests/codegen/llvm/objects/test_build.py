@@ -92,5 +92,5 @@ def test_arrays_are_aligned_writable_and_outlive_their_pages(shape: Any, dtype: 
     array[...] = 1
     view = array[...]
     del array
-    gc.collect()
+    gc.collect(0)
     assert (view == 1).all()
