@@ -53,8 +53,11 @@ def test_a_process_that_compiled_nothing_writes_assembly(net: str) -> None:
     command = [sys.executable, "-m", "ansorpy"]
     options = [net, "--db", "own.db", "--threads", "1"]
     subprocess.run([*command, "compile", *options, "--effort", "none", "-o", "net.so"], check=True)
-    subprocess.run([*command, "export", *options, "-o", "net.s"], check=True)
-    assert "net_run" in Path("net.s").read_text()
+    export = [*command, "export", *options, "-o", "net.s", "-q"]
+    ended = subprocess.run(export, check=True, capture_output=True, text=True)
+    assert "net_run" in Path("net.s").read_text() and not ended.stderr
+    assert ended.stdout.startswith("wrote net.s\n")
+    assert "header net.h, example net_example.c, records in own.db\n" in ended.stdout
 
 
 def test_an_operator_has_all_forms(
