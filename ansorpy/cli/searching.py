@@ -146,7 +146,8 @@ class Written:
         header, example = beside(self.path)
         lines.append(f"header {header}, example {example}, records in {self.records}")
         runs_here = any(version.plan.target.runs_on_host() for version in self.versions)
-        command = after_library(self.path, model) if runs_here else ""
+        threads = self.versions[0].plan.threads
+        command = after_library(self.path, model, threads) if runs_here else ""
         return "\n".join([*lines, f"next: {command}"] if command else lines)
 
     def tell(self, talk: Talk, model: Path) -> None:
