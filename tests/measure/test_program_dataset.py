@@ -77,7 +77,10 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ForeignFile, match=message):
             read_dataset(tmp_path / "bad.npz")
     (tmp_path / "text").write_text("hello")
-    for name, message in (("text", "text is not a dataset"), ("absent", "cannot read .*absent: No")):
+    for name, message in (
+        ("text", "text is not a dataset"),
+        ("absent", "cannot read .*absent: No"),
+    ):
         with pytest.raises(ForeignFile, match=message):
             read_dataset(tmp_path / name)
 
