@@ -46,6 +46,7 @@ class Request:
         listener: Receives events in this thread; must return quickly.
         stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search,
             keeping all earlier results.
+        is_quiet: Whether the default database is used without a word.
     """
 
     budget: Budget | None
@@ -59,6 +60,7 @@ class Request:
     preset: Preset | None = None
     listener: Callable[[Event], None] = silent
     stop: Callable[[], None] = _never
+    is_quiet: bool = False
 
     @staticmethod
     def of(

@@ -404,7 +404,7 @@ def open_tuner(request: Request) -> Iterator[Tuner]:
     with ExitStack() as stack:
         if request.db == default_database():
             request.db.parent.mkdir(parents=True, exist_ok=True)
-            if DB.get() is None:
+            if DB.get() is None and not request.is_quiet:
                 _tell_once(f"records: {request.db}")
         database = stack.enter_context(Database(request.db, seed=request.seed, versions=versions()))
         options = MeasureOptions(seed=request.seed, policy=request.parts.policy())

@@ -9,21 +9,21 @@ from pathlib import Path
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.evaluation.engines.names import ENGINES, PEERS
 from ansorpy.ir.extents import dims_of
-from ansorpy.runtime.library.forms import Pack
+from ansorpy.runtime.header import build_command
+from ansorpy.runtime.library.forms import Form, Pack
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.size_ranges import SizeRange
 
 __all__ = ["after_library", "export_command"]
 
 
-def after_library(library: Path, model: Path) -> str:
+def after_library(library: Path, model: Path, threads: int) -> str:
     """What to do with the *library* of *model*: time it, beside the first peer installed here, at
-    one size of each dimension.
-
-    Empty for other files, which only a C compiler reads.
+    one size of each dimension; other forms are for a compiler, which builds the example.
     """
-    if library.suffix != ".so":
-        return ""
+    if library.suffix != Form.SO.suffix:
+        folder = "" if library.parent == Path() else f"cd {shlex.quote(str(library.parent))} && "
+        return folder + build_command(library, threads)
     peers = [name for name in PEERS if find_spec(ENGINES[name][1])]
     sizes = _sizes(library)
     if not peers:

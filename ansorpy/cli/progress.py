@@ -60,18 +60,12 @@ class SearchReport:
     """A listener that shows the plan, the progress and the results of a search, as *talk* says.
 
     ``board`` has what the search has reported so far.
-
-    Args:
-        results: Whether to show plan and results besides the progress.
     """
 
-    def __init__(
-        self, talk: Talk, file: TextIO | None = None, *, results: bool = True
-    ) -> None:  # fmt: skip
+    def __init__(self, talk: Talk, file: TextIO | None = None) -> None:
         self.board = Board()
         self._talk = talk
         self._file = file or sys.stderr
-        self._results = results and talk.shows_text
         self._display = self._opened()
 
     def _opened(self) -> Display | None:
@@ -94,7 +88,7 @@ class SearchReport:
         if self._display is None:
             return
         self._display(event)
-        if self._results and isinstance(event, Planned | Tuned):
+        if self._talk.shows_text and isinstance(event, Planned | Tuned):
             with self._display.paused():
                 if isinstance(event, Planned):
                     self._show_plan(event)

@@ -38,22 +38,21 @@ __all__ = ["Version", "Written", "accounted", "followed", "write_library"]
 
 @contextmanager
 def followed(
-    request: Request, talk: Talk | None = None, *, results: bool = True, exports: Sequence[str]
+    request: Request, talk: Talk, exports: Sequence[str]
 ) -> Iterator[tuple[Request, Board]]:
     """*request* with its search shown and stopped by Ctrl-C where nothing is lost, and its board.
 
     Args:
-        talk: How much is shown; default: what a terminal or a log needs.
-        results: Whether plan and results are shown besides the progress.
         exports: The commands that write what a stopped search has found.
 
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
     """
-    report = SearchReport(talk or Talk(), results=results)
+    report = SearchReport(talk)
     with graceful_interrupt() as interrupt, report:
+        following = replace(request, stop=interrupt.stop_here, listener=report, is_quiet=talk.quiet)
         try:
-            yield replace(request, stop=interrupt.stop_here, listener=report), report.board
+            yield following, report.board
         except KeyboardInterrupt:
             hint = "\n  ".join(["the same command continues; to write what was found:", *exports])
             said = f"interrupted; the trials so far are in {request.db}"
@@ -148,7 +147,8 @@ class Written:
         header, example = beside(self.path)
         lines.append(f"header {header}, example {example}, records in {self.records}")
         runs_here = any(version.plan.target.runs_on_host() for version in self.versions)
-        command = after_library(self.path, model) if runs_here else ""
+        threads = self.versions[0].plan.threads
+        command = after_library(self.path, model, threads) if runs_here else ""
         return "\n".join([*lines, f"next: {command}"] if command else lines)
 
     def tell(self, talk: Talk, model: Path) -> None:
@@ -195,7 +195,7 @@ def _version(
     if emitted_target(library, request.target, request.threads) is request.target:
         [project] = networks.projects
         refuse_size(project.constant_bytes, project.target)
-    with followed(request, talk, exports=exports) as (following, board):
+    with followed(request, talk, exports) as (following, board):
         for peer in peers:
             following.listener(peer)
         [finished] = tune_networks(networks, following)

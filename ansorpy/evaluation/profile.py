@@ -61,7 +61,7 @@ def profile_table(calls: Sequence[CallTime], title: str = "", time: str = "us") 
         "kernel", "calls", "kernels", time, "us alone", "us at least", "bound by", "of roofline",
         "share",
     )  # fmt: skip
-    return _without_kernels(Table(title, heading, tuple(rows), _numeric(heading)), calls)
+    return _told(Table(title, heading, tuple(rows), _numeric(heading)), calls)
 
 
 def _row(name: str, calls: Sequence[CallTime], bound: str, all_s: float) -> tuple[str, ...]:
@@ -98,20 +98,20 @@ def bounds_table(calls: Sequence[CallTime], time: str = "us") -> Table:
                 )
             )  # fmt: skip
     heading = ("bound by", "calls", "kernels", time, "us at least", "share")
-    return _without_kernels(Table("", heading, tuple(rows), _numeric(heading)), calls)
+    return _told(Table("", heading, tuple(rows), _numeric(heading)), calls)
 
 
 def _numeric(heading: Sequence[str]) -> frozenset[str]:
     return frozenset(heading) - {"kernel", "bound by"}
 
 
-def _without_kernels(table: Table, calls: Sequence[CallTime]) -> Table:
-    """*table* without the column of GPU kernels if there are none."""
-    if any(call.kernels for call in calls):
-        return table
-    kept = [n for n, name in enumerate(table.heading) if name != "kernels"]
+def _told(table: Table, calls: Sequence[CallTime]) -> Table:
+    """*table* without the columns of GPU kernels and of times alone if there are none."""
+    absent = set() if any(call.kernels for call in calls) else {"kernels"}
+    absent |= {"us alone"} if all(call.alone_s is None for call in calls) else set()
+    kept = [n for n, name in enumerate(table.heading) if name not in absent]
     heading, *rows = (tuple(row[n] for n in kept) for row in (table.heading, *table.rows))
-    return Table(table.title, heading, tuple(rows), table.numeric - {"kernels"})
+    return Table(table.title, heading, tuple(rows), table.numeric - absent)
 
 
 def _share(part_s: float, whole_s: float, digits: int) -> str:

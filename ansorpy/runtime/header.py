@@ -18,7 +18,7 @@ from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 
-__all__ = ["beside", "c_type", "write_header"]
+__all__ = ["beside", "build_command", "c_type", "write_header"]
 
 _C_TYPES: Mapping[DType, str] = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "uint16_t",
@@ -38,10 +38,9 @@ def write_header(metadata: Metadata, library: Path) -> None:
     inputs = [_described(port, names) for port in metadata.input_ports]
     values = {
         "library": library.name,
-        "link": _link(library, metadata.threads),
+        "build": build_command(library, metadata.threads),
         "is_source": library.suffix == ".c",
         "header": header.name,
-        "example": example.name,
         "name": metadata.name,
         "guard": f"{metadata.name.upper()}_H",
         "upper": metadata.name.upper(),
@@ -69,14 +68,16 @@ def write_header(metadata: Metadata, library: Path) -> None:
     example.write_text(rendered("example.c.j2", values))
 
 
-def _link(library: Path, threads: int) -> str:
-    """The compiler arguments that link the example with *library*, whatever form it has."""
-    match form_of(library):
-        case Form.C:
-            return f"{library.name} -lm{' -fopenmp' if threads > 1 else ''} -o example"
-        case Form.SO:
-            return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
-    return f"{library.name} -lm -pthread -o example"
+def build_command(library: Path, threads: int) -> str:
+    """The command that builds the example of *library*, whatever form it has, in its folder."""
+    form, example = form_of(library), beside(library)[1].name
+    if form is Form.SO:
+        return f"cc -O2 {example} -o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
+    compiler = "clang" if form is Form.LL else "cc"  # gcc reads no LLVM IR
+    libraries = "-pthread"
+    if form is Form.C:
+        libraries = "-fopenmp" if threads > 1 else ""
+    return f"{compiler} -O2 {example} {library.name} -lm {libraries} -o example".replace("  ", " ")
 
 
 def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:

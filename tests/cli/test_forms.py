@@ -53,8 +53,14 @@ def test_a_process_that_compiled_nothing_writes_assembly(net: str) -> None:
     command = [sys.executable, "-m", "ansorpy"]
     options = [net, "--db", "own.db", "--threads", "1"]
     subprocess.run([*command, "compile", *options, "--effort", "none", "-o", "net.so"], check=True)
-    subprocess.run([*command, "export", *options, "-o", "net.s"], check=True)
+    export = [*command, "export", *options, "-o", "net.s", "-q"]
+    ended = subprocess.run(export, check=True, stdout=subprocess.PIPE, text=True)
     assert "net_run" in Path("net.s").read_text()
+    assert ended.stdout.startswith("wrote net.s\n")
+    *_, files, following = ended.stdout.splitlines()
+    assert files == "header net.h, example net_example.c, records in own.db"
+    subprocess.run(following.removeprefix("next: "), shell=True, check=True)
+    assert Path("example").exists()
 
 
 def test_an_operator_has_all_forms(

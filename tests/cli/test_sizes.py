@@ -71,7 +71,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_next_command_states_a_size_of_each_dimension(library: str) -> None:
     """Without one, verbs refuse the library."""
-    said = next_command.after_library(Path(library), Path("net.onnx"))
+    said = next_command.after_library(Path(library), Path("net.onnx"), 1)
     assert said.startswith(f"ansorpy bench {library} ") and said.endswith(" --dim rows=14")
 
 

@@ -364,8 +364,8 @@ def test_too_little_memory_is_refused_with_what_would_do(
         assert main([verb[0], network, *verb[1:], *shared, "--memory", "1KiB"]) == 2
         assert "allow 1 MiB or more with --memory" in capsys.readouterr().err
     assert main(["tune", network, *shared, "--effort", "none", "--memory", "1GiB"]) == 0
-    [command] = [s for s in capsys.readouterr().out.splitlines() if "with: " in s]
-    words = shlex.split(command.partition("with: ")[2])
+    [command] = [s for s in capsys.readouterr().out.splitlines() if s.startswith("next: ")]
+    words = shlex.split(command.removeprefix("next: "))
     assert words[words.index("--memory") + 1] == "1GiB"
     assert main([*words[1:], *library]) == 0
 
@@ -394,7 +394,9 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
     assert main(["tune", "-v", *models, *arguments]) == 0
     out, err = capsys.readouterr()
     assert "plan: about 4 trials" in err and "ended: all trials" in err and "share" in err
-    commands = [line.partition("with: ")[2] for line in out.splitlines() if "with: " in line]
+    commands = [
+        line.removeprefix("next: ") for line in out.splitlines() if line.startswith("next: ")
+    ]
     assert len(commands) == 2 and commands[0].endswith(f"--threads 1 --dim batch=1 --db {db}")
     assert main([*shlex.split(commands[0])[1:], "-o", str(tmp_path / "net.so")]) == 0
     with Database(db) as database:

@@ -80,7 +80,7 @@ def tune(
     exports = [export_command(lookup, _library(name), memory=memory) for lookup, name in named]
     with accounted(request, talk):
         networks = open_networks(specs, request)
-        with followed(request, talk, exports=exports) as (following, board):
+        with followed(request, talk, exports) as (following, board):
             finished = tune_networks(networks, following)
     found = [_found(*each) for each in zip(finished, exports, strict=True)]
     if as_json:
