@@ -47,7 +47,7 @@ def test_declared_arguments_know_their_flags_and_defaults() -> None:
 def test_a_function_shows_what_it_takes() -> None:
     parameters = inspect.signature(area).parameters
     assert list(parameters) == ["height", "width", "tall_name"]
-    assert parameters["width"].default == 3 and parameters["width"].annotation is int
+    assert parameters["width"].default == 3 and parameters["width"].annotation == "int"
     assert area(2) == 6 and area(2, width=5) == 10
     doc = inspect.getdoc(area) or ""
     assert "    width: How wide it is.\n    tall_name: A name. Long" in doc
