@@ -9,6 +9,8 @@
     chart.id, chart.querySelectorAll("svg path[d], svg .mark-text text").length]);
   const settle = async () => { await wait(300); await Charts.draw(); };
   while (!document.body.dataset.readyMs) await wait(20);
+  found.blank = [...Charts.drawn.keys()].filter((name) => Charts.isSeen(name) && Charts.waiting.has(name));
+  await Charts.drawing;
   found.readyMs = Number(document.body.dataset.readyMs);
   found.charts = drawn();
   found.overflow = document.documentElement.scrollWidth - innerWidth;
@@ -35,6 +37,14 @@
   await settle();
   found.theme = [dark !== Theme.now(), before !== getComputedStyle(document.body).backgroundColor];
   found.again = drawn();
+  Charts.draw();
+  dispatchEvent(new Event("beforeprint"));
+  for (let turn = 0; turn < 1e5 && Charts.waiting.size; turn += 1) await null;
+  found.unprinted = [...Charts.waiting];
+  const points = Array.from({length: 3 * MOST_POINTS}, (_, at) => ({at, isSelected: at % 30 === 2}));
+  const {values, title} = thinned(points, "program");
+  found.thinned = [values.length, values.findIndex((v) => v.isSelected), title.title, values[values.length - 1].at];
+  found.flat = [around([4, 4], 2), around([1, 4], 2)];
   return found;
 })().catch((error) => ({errors: [String(error.stack)]})).then((found) => {
   document.body.dataset.probe = JSON.stringify(found);

@@ -59,6 +59,18 @@ def test_all_charts_are_drawn_without_errors(found: dict[str, Any]) -> None:
     assert found["overflow"] <= 0
 
 
+def test_what_the_reader_sees_is_drawn_first_and_paper_shows_all(found: dict[str, Any]) -> None:
+    assert found["blank"] == [] and found["unprinted"] == []
+
+
+def test_many_points_are_thinned_evenly_and_selected_ones_are_on_top(found: dict[str, Any]) -> None:
+    assert found["thinned"] == [2000, 1800, "2,000 of 6,000 programs, evenly chosen", 5972]
+
+
+def test_an_axis_has_room_around_equal_values(found: dict[str, Any]) -> None:
+    assert found["flat"] == [[2.5, 6.4], [0.5, 8]]
+
+
 def test_the_filter_and_the_selection(found: dict[str, Any]) -> None:
     assert found["tasks"] == 3 and found["filtered"] == ["scale_64"]
     assert found["none"] == [0, 0] and found["one"] == [1, 1]

@@ -1,9 +1,14 @@
 "use strict";
 
-/** Draws charts into their places, and again when the theme, the width or the selection changes. */
+/**
+ * Draws charts into their places, and again when the theme, the width or the selection changes: one
+ * after the other, those that the reader sees first, so that the page answers meanwhile.
+ */
 const Charts = {
   drawn: new Map(),
   views: new Map(),
+  waiting: new Set(),
+  drawing: null,
 
   /** A place that shows the chart of *spec*, a function that is called at each drawing. */
   place(name, spec, label) {
@@ -12,14 +17,32 @@ const Charts = {
     return element;
   },
 
-  /** Draw the charts with these names; without names, all.  Drawings of one chart take turns. */
-  async draw(...names) {
-    const chosen = (names.length ? names : [...Charts.drawn.keys()]).filter((name) => Charts.drawn.has(name));
-    await Promise.all(chosen.map((name) => {
+  /** Draw the charts with these names; without names, all.  Returns when no chart is left to draw. */
+  draw(...names) {
+    for (const name of names.length ? names : Charts.drawn.keys()) Charts.waiting.add(name);
+    Charts.drawing ??= Charts.drawWaiting().finally(() => { Charts.drawing = null; });
+    return Charts.drawing;
+  },
+
+  async drawWaiting(pause = () => new Promise((resume) => setTimeout(resume))) {
+    await null;  // all that the caller adds is known then
+    while (Charts.waiting.size) {
+      const waiting = [...Charts.drawn.keys()].filter((name) => Charts.waiting.has(name));
+      const seen = waiting.find(Charts.isSeen);
+      if (!seen) document.body.dataset.readyMs ??= String(Math.round(performance.now()));
+      const name = seen ?? waiting[0] ?? [...Charts.waiting][0];
+      Charts.waiting.delete(name);
       const chart = Charts.drawn.get(name);
-      chart.ready = (chart.ready ?? Promise.resolve()).then(() => Charts.drawOne(chart, name));
-      return chart.ready;
-    }));
+      if (!chart) continue;
+      chart.ready = (chart.ready ?? Promise.resolve()).then(() => Charts.drawOne(chart, name)).catch(reportError);
+      await chart.ready;
+      await pause();
+    }
+  },
+
+  isSeen(name) {
+    const {top, bottom} = Charts.drawn.get(name).element.getBoundingClientRect();
+    return bottom >= 0 && top <= innerHeight;
   },
 
   async drawOne({element, spec}, name) {
@@ -52,6 +75,7 @@ const Charts = {
       },
       axisX: isNarrow ? {titleAnchor: "end"} : {},
       legend: {...text, ...font},
+      title: {anchor: "start", fontSize: 12, fontWeight: 400, color: colour("muted-text"), offset: 8},
       range: {category: Charts.palette()},
     };
   },
@@ -61,6 +85,9 @@ const Charts = {
     return [1, 2, 3, 4, 5, 6, 7, 8].map((number) => colour(`series-${number}`));
   },
 };
+
+/** Paper shows all charts, so they are drawn without a pause: the browser waits for no timer. */
+addEventListener("beforeprint", () => Charts.drawWaiting(() => null));
 
 /** Dark or light: as the system, until the reader chooses. */
 const Theme = {

@@ -34,6 +34,8 @@ facts.tasks.forEach((task, number) => Object.assign(task, {
   failed: sum(task.failures.map((f) => f.trials)),
 }));
 
+const most_share = Math.max(...facts.tasks.map((t) => t.share)) || 1;
+
 const page = {
   over: "time",
   filter: "",
@@ -139,7 +141,7 @@ const Tasks = {
     const key = (task) => column.of(task) ?? -Infinity;
     const rows = page.tasks().sort((a, b) => {
       const [x, y] = [key(a), key(b)];
-      return (x < y ? -1 : x > y ? 1 : a.number - b.number) * (isDown ? -1 : 1);
+      return (x < y ? -1 : x > y ? 1 : 0) * (isDown ? -1 : 1) || a.number - b.number;
     });
     [...Tasks.head.children].forEach((cell, at) => {
       if (COLUMNS[at].name === name) cell.setAttribute("aria-sort", isDown ? "descending" : "ascending");
@@ -151,14 +153,13 @@ const Tasks = {
 
   row(task) {
     const toggle = () => page.select(task.number);
-    const most = Math.max(...facts.tasks.map((t) => t.share)) || 1;
     return make("tr", {
       class: "task", tabindex: "0", "aria-selected": String(Boolean(task.colour)), onclick: toggle,
       onkeydown: (event) => { if (event.key === "Enter") toggle(); },
       style: `--dot: ${task.colour ?? "transparent"}`,
     }, ...COLUMNS.map((column) => make("td", {class: Tasks.kind(column)},
       column.isText ? make("span", {class: "dot"}) : null,
-      column.hasBar ? make("i", {style: `width: calc(${task.share / most} * (100% - 20px))`}) : null,
+      column.hasBar ? make("i", {style: `width: calc(${task.share / most_share} * (100% - 20px))`}) : null,
       ...(column.isText ? breakable(task.label) : [String(column.text(task))]))));
   },
 };
@@ -174,7 +175,7 @@ const Progress = {
     });
     const known = facts.networks.filter((n) => n.points.length);
     const whole = facts.tasks.length === 1 ? null : known.length
-      ? Charts.place("network", () => Specs.network(known, page.over), "Latency of the whole network over the search")
+      ? Charts.place("network", (isNarrow) => Specs.network(known, page.over, isNarrow), "Latency of the whole network over the search")
       : make("p", {class: "muted"}, "Some task has no correct program yet, so the whole cannot run.");
     const curves = Charts.place("curves", () => Specs.curves(page.chosen().filter((t) => t.curve.length), page.over),
       "Best time of selected tasks over the search");
@@ -209,7 +210,7 @@ const Failures = {
     const failed = sum(found.map((f) => f.trials));
     const stopped = slow ? ` ${Format.count(slow, "trial")} ran correctly but ${slow === 1 ? "was" : "were"} stopped early because slower than the best.` : "";
     const said = failed ? `${failed} of ${Format.count(trials, "trial")} failed (${Format.percent(failed / trials)}).`
-      : `All ${Format.count(trials, "trial")} gave correct programs.`;
+      : !trials ? "No trial was made." : `All ${Format.count(trials, "trial")} gave correct programs.`;
     Failures.body.replaceChildren(make("p", {class: "note"}, said + stopped));
     Charts.views.get("failures")?.finalize();
     Charts.views.delete("failures");

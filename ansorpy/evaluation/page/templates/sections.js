@@ -6,6 +6,7 @@ const least_s = sum(facts.tasks.map((t) => t.calls * t.limits.least_s));
 const missing = facts.tasks.filter((t) => t.calls > 0 && t.best_s === null);
 const isOne = facts.tasks.length === 1;
 const trials = sum(facts.tasks.map((t) => t.got + t.earlier));
+const MOST_TILES = 7;
 
 /** The other engines of a bench result, with how many times as long they take. */
 function peers() {
@@ -18,7 +19,7 @@ function peers() {
 function header() {
   const {machine, run} = facts;
   return make("header", {},
-    make("div", {}, make("h1", {}, facts.title),
+    make("div", {}, make("h1", {}, ...breakable(facts.title)),
       make("p", {class: "muted"}, `${Format.count(facts.tasks.length, "task")}, ${Format.count(machine.threads, "thread")}, `
         + `${facts.bench?.machine.cpu ?? (machine.cpu || machine.target)} · run ${run.number}, ${run.started}`)),
     make("button", {type: "button", id: "theme", onclick: Theme.toggle, title: "Dark or light", "aria-label": "Dark or light"}, "◐"));
@@ -29,13 +30,14 @@ function lead() {
   const parts = [];
   const bold = (text) => make("b", {}, text);
   if (missing.length) {
-    parts.push(`${Format.count(missing.length, "task")} of ${facts.tasks.length} ${missing.length === 1 ? "has" : "have"} no correct program yet.`);
+    parts.push(missing.length === facts.tasks.length ? "No task has a correct program yet."
+      : `${Format.count(missing.length, "task")} of ${facts.tasks.length} ${missing.length === 1 ? "has" : "have"} no correct program yet. `);
   }
   for (const network of facts.networks) {
     const {best_s, first_s} = network;
     if (best_s === null) continue;
-    const name = network.name || facts.title;
-    parts.push(isOne ? `${name} takes ` : `The kernels of ${name} take `, bold(Format.latency(best_s)));
+    const name = breakable(network.name || facts.title);
+    parts.push(...(isOne ? [...name, " takes "] : ["The kernels of ", ...name, " take "]), bold(Format.latency(best_s)));
     parts.push(...(first_s && first_s > best_s ? [", ", bold(Format.times(first_s / best_s)),
       ` as fast as with the first ${isOne ? "program that was" : "programs that were"} measured. `] : [". "]));
   }
@@ -72,9 +74,10 @@ function tiles() {
   const failed = sum(facts.tasks.map((t) => t.failed));
   const made = sum(facts.tasks.map((t) => t.got));
   const before = made === trials ? "" : `${(trials - made).toLocaleString("en")} in earlier runs, `;
-  shown.push(tile("trials", trials.toLocaleString("en"), before + (failed ? `${failed} failed` : "none failed")));
+  shown.push(tile("trials", trials.toLocaleString("en"), before + (failed ? `${failed} failed` : trials ? "none failed" : "")));
   shown.push(tile("tuning time", Format.duration(run.tuned_s), run.ended || "the run has not ended"));
-  return make("div", {class: "tiles"}, ...shown);
+  const rows = Math.ceil(shown.length / MOST_TILES);
+  return make("div", {class: "tiles", style: `--columns: ${Math.ceil(shown.length / rows)}`}, ...shown);
 }
 
 function peersCard() {
@@ -85,7 +88,7 @@ function peersCard() {
 }
 
 function timesCard() {
-  const called = facts.tasks.filter((t) => t.calls).length;
+  const called = facts.tasks.filter((t) => t.calls && t.best_s !== null).length;
   const most = called > MOST_ROWS ? ` Only the ${MOST_ROWS} longest of ${called} tasks are drawn.` : "";
   return card("Where the time goes", `All calls of a task in one run, the longest first.${most}`,
     legend(["before", "first program"], ["accent", "best program"], ["limit", "at least (roofline)"]),
@@ -98,7 +101,7 @@ function rooflineCard() {
   return card("Roofline", note + "Each point is a task, larger with its share of the time; the dotted line leads to "
     + "what its arithmetic and its data allow, more than the peak for algorithms with fewer products. Points above a "
     + "bandwidth found their data in a cache.",
-    Charts.place("roofline", () => Specs.roofline(page.tasks(), facts.machine), "Arithmetic rate over intensity"));
+    Charts.place("roofline", (isNarrow) => Specs.roofline(page.tasks(), facts.machine, isNarrow), "Arithmetic rate over intensity"));
 }
 
 function budgetCard() {
@@ -109,9 +112,10 @@ function budgetCard() {
     budget.time_limit_s === null ? null : Format.duration(budget.time_limit_s),
   ].filter(Boolean).join(", ");
   const got = sum(facts.tasks.map((t) => t.got));
-  const said = `The run was allowed ${limits || "any time"} and made ${Format.count(got, "trial")} in ${Format.duration(seconds)}`
+  const said = `The run was allowed ${limits || "any time"} and made ${Format.count(got, "trial")}${seconds === null ? "" : ` in ${Format.duration(seconds)}`}`
     + `${facts.run.ended ? `; it ended because ${facts.run.ended}` : ""}. `
-    + "Planned is each task's share of the time that was expected at the start.";
+    + "Planned is each task's share of the time that was expected at the start."
+    + (facts.tasks.length > MOST_ROWS ? ` Only the ${MOST_ROWS} tasks with the most planned trials are drawn.` : "");
   return card("Budget", said, legend(["before", "planned"], ["accent", "measured"]),
     Charts.place("budget", (isNarrow) => Specs.budget(page.tasks(), isNarrow), "Trials planned and measured"));
 }
@@ -121,13 +125,14 @@ function ranked() {
   const tasks = new Map(page.tasks().map((task) => [task.number, task]));
   const rounds = facts.rounds.filter((round) => tasks.has(round.task)).map((round) => ({
     ...round, label: tasks.get(round.task).label, colour: tasks.get(round.task).colour ?? colour("muted"),
+    isSelected: Boolean(tasks.get(round.task).colour),
   }));
   return {
     programs: rounds.flatMap((round) => round.programs.map((program) => ({
-      task: round.label, colour: round.colour, predicted: program.predicted_s * 1e6, measured: program.measured_s * 1e6,
+      task: round.label, colour: round.colour, isSelected: round.isSelected, predicted_s: program.predicted_s, measured_s: program.measured_s,
     }))),
     rounds: rounds.filter((round) => round.correlation !== null).map((round) => ({
-      task: round.label, colour: round.colour, at_s: round.at_s, correlation: round.correlation,
+      task: round.label, colour: round.colour, isSelected: round.isSelected, at_s: round.at_s, correlation: round.correlation,
       programs: round.programs.length,
     })),
   };
@@ -201,7 +206,7 @@ function machineCard() {
 /** How to add what this report lacks. */
 function missingCard() {
   const lacks = [
-    facts.bench ? null : ["Other engines", "ansorpy bench NET.onnx --against onnxruntime --json bench.json, then report --bench bench.json"],
+    facts.bench ? null : ["Other engines", "ansorpy bench NET.onnx --against onnxruntime -o bench.json, then report --bench bench.json"],
     facts.bench?.calls.length ? null : ["Timeline of a run", "the same with bench --profile"],
     facts.verified ? null : ["Accuracy of the outputs", "ansorpy verify NET.onnx --json > verify.json, then report --verify verify.json"],
     facts.memory ? null : ["Memory plan", "ansorpy report NET.onnx --html FILE"],
@@ -217,4 +222,4 @@ document.getElementById("report").append(...[
   rankingCard(), timelineCard(), memoryCard(), Programs.part(),
   machineCard(), missingCard(),
 ].filter(Boolean));
-page.update().then(() => { document.body.dataset.readyMs = String(Math.round(performance.now())); });
+page.update().then(() => { document.body.dataset.readyMs ??= String(Math.round(performance.now())); });

@@ -5,6 +5,8 @@
 const ROW_PX = 24;
 const MOST_ROWS = 16;
 const MOST_NAMED = 64;
+const MOST_POINTS = 2000;
+const LEAST_PX = 3;
 
 const byTime = (a, b) => b.calls * (b.best_s ?? 0) - a.calls * (a.best_s ?? 0);
 
@@ -19,10 +21,25 @@ function decades(values) {
   return found;
 }
 
+/** The ends of an axis around *values*, with a *margin*, a factor: a larger one if all are the same. */
+function around(values, margin) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const factor = low === high ? 1.6 : margin;
+  return [low / factor, high * factor];
+}
+
 /** An expression of a label that leaves out the middle where it is longer than *most* characters. */
 function shortened(most) {
   const [start, end] = [Math.floor(most * 0.4), Math.ceil(most * 0.6) - 1];
   return `length(datum.label) > ${most} ? slice(datum.label, 0, ${start}) + '…' + slice(datum.label, -${end}) : datum.label`;
+}
+
+/** Points to draw, those of selected tasks on top: all, or some evenly, and a title that says so. */
+function thinned(points, noun) {
+  const share = Math.min(1, MOST_POINTS / points.length);
+  const values = points.filter((_, at) => Math.floor((at + 1) * share) > Math.floor(at * share))
+    .sort((a, b) => a.isSelected - b.isSelected);
+  return {values, title: share === 1 ? {} : {title: `${Format.number(values.length)} of ${Format.count(points.length, noun)}, evenly chosen`}};
 }
 
 /** One row per task: a wide bar for one number, a narrow bar on it for another, a tick for a third. */
@@ -64,9 +81,9 @@ const Specs = {
       colour: engine === "ansorpy" ? colour("accent") : colour("before-strong"),
     }));
     const y = {field: "engine", type: "nominal", sort: null, title: null,
-      axis: {ticks: false, domain: false, labelFontSize: 13}};
+      axis: {ticks: false, domain: false, labelFontSize: 13, ...(isNarrow ? {labelLimit: 100} : {})}};
     const x = {field: "ms", type: "quantitative", title: "median latency of a run, ms",
-      axis: {tickCount: 5}, scale: {domain: [0, Math.max(...values.map((v) => v.high)) * (isNarrow ? 1.9 : 1.3)], nice: false}};
+      axis: {tickCount: 5}, scale: {domain: [0, Math.max(...values.map((v) => v.high)) * (isNarrow ? 2.2 : 1.3)], nice: false}};
     const tooltip = [
       {field: "engine"}, {field: "version"}, {field: "ms", title: "median, ms", format: ".3f"},
       {field: "low", title: "fastest burst, ms", format: ".3f"},
@@ -85,7 +102,7 @@ const Specs = {
     };
   },
 
-  network(networks, over) {
+  network(networks, over, isNarrow) {
     const values = networks.flatMap((network) => network.points.map((point) => ({
       network: network.name, x: over === "time" ? point.at_s : point.trials, ms: point.best_s * 1e3,
       trials: point.trials, at: Format.duration(point.at_s), text: Format.latency(point.best_s),
@@ -96,10 +113,11 @@ const Specs = {
       encoding: {
         x: {field: "x", type: "quantitative", axis: {grid: false, tickCount: 6},
           title: over === "time" ? "tuning time, s" : "trials"},
-        y: {field: "ms", type: "quantitative", title: "sum of the kernels, ms", scale: {zero: false},
-          axis: {tickCount: 6}},
+        y: {field: "ms", type: "quantitative", title: "sum of the kernels, ms", axis: {tickCount: 6},
+          scale: {zero: false, domain: around(values.map((v) => v.ms), 1.05)}},
         ...(several ? {color: {field: "network", type: "nominal", title: null,
-          legend: {orient: "top"}}} : {}),
+          legend: {orient: "top", labelLimit: 300, symbolType: "stroke", symbolOpacity: 1, symbolStrokeWidth: 2.5,
+            columns: isNarrow ? 1 : 2}}} : {}),
         tooltip: [...(several ? [{field: "network"}] : []), {field: "text", title: "kernels"},
           {field: "trials"}, {field: "at", title: "after"}],
       },
@@ -112,8 +130,9 @@ const Specs = {
   },
 
   curves(tasks, over) {
+    const unit = Format.unit(Math.max(0, ...tasks.flatMap((t) => t.curve.map((p) => p.best_s))));
     const values = tasks.flatMap((task) => task.curve.map((point) => ({
-      task: task.label, us: point.best_s * 1e6, x: over === "time" ? point.at_s : point.trials,
+      task: task.label, best: point.best_s * unit.per_s, x: over === "time" ? point.at_s : point.trials,
       at: Format.duration(point.at_s), trials: point.trials, text: Format.latency(point.best_s),
     })));
     return values.length === 0 ? null : {
@@ -121,9 +140,9 @@ const Specs = {
       encoding: {
         x: {field: "x", type: "quantitative", axis: {grid: false, tickCount: 6},
           title: over === "time" ? "tuning time, s" : "trials of the task"},
-        y: {field: "us", type: "quantitative", title: "best time of a call, µs (logarithmic)",
-          scale: {type: "log", nice: false, padding: 12},
-          axis: {values: decades(values.map((v) => v.us)), format: "~s"}},
+        y: {field: "best", type: "quantitative", title: `best time of a call, ${unit.name} (logarithmic)`,
+          scale: {type: "log", nice: false, domain: around(values.map((v) => v.best), 1.15)},
+          axis: {values: decades(values.map((v) => v.best)), format: ",~r"}},
         color: {field: "task", type: "nominal", legend: null,
           scale: {domain: tasks.map((t) => t.label), range: tasks.map((t) => t.colour)}},
         tooltip: [{field: "task"}, {field: "text", title: "best"}, {field: "trials"},
@@ -167,7 +186,7 @@ const Specs = {
     });
   },
 
-  roofline(tasks, machine) {
+  roofline(tasks, machine, isNarrow) {
     const shown = tasks.filter((t) => t.best_s !== null && t.flops > 0 && t.bytes > 0);
     const values = shown.map((task) => ({
       task: task.label, intensity: task.flops / task.bytes, gflops: task.flops / task.best_s / 1e9,
@@ -192,7 +211,7 @@ const Specs = {
     return {
       height: 320, data: {values},
       layer: [
-        ...roofs(values, machine),
+        ...roofs(values, machine, isNarrow),
         ...(below.length ? [{data: {values: below},
           mark: {type: "rule", clip: true, opacity: 0.35, strokeDash: [2, 3], color: colour("text")},
           encoding: {x, y, y2: {field: "roof"}}}] : []),
@@ -218,25 +237,29 @@ const Specs = {
   },
 
   predicted(programs) {
-    const times = programs.flatMap((p) => [p.predicted, p.measured]);
-    if (!times.length) return null;
-    const ends = [Math.min(...times), Math.max(...times)];
-    const scale = {type: "log", nice: false, domain: [ends[0] * 0.8, ends[1] * 1.25]};
-    const axis = {values: decades(ends), format: "~s"};
+    if (!programs.length) return null;
+    const {values: shown, title} = thinned(programs, "program");
+    const times_s = shown.flatMap((p) => [p.predicted_s, p.measured_s]);
+    const unit = Format.unit(Math.max(...times_s));
+    const values = shown.map((p) => ({...p, predicted: p.predicted_s * unit.per_s, measured: p.measured_s * unit.per_s,
+      predicted_text: Format.latency(p.predicted_s), measured_text: Format.latency(p.measured_s)}));
+    const times = times_s.map((s) => s * unit.per_s);
+    const ends = around(times, 1);
+    const scale = {type: "log", nice: false, domain: around(times, 1.25)};
+    const axis = {values: decades(ends), format: ",~r"};
     return {
-      height: 280,
+      height: 280, ...title,
       layer: [
-        {data: {values: ends.map((us) => ({us}))},
+        {data: {values: ends.map((end) => ({end}))},
           mark: {type: "line", strokeDash: [4, 4], color: colour("text"), opacity: 0.4},
-          encoding: {x: {field: "us", type: "quantitative", scale}, y: {field: "us", type: "quantitative", scale}}},
-        {data: {values: programs},
+          encoding: {x: {field: "end", type: "quantitative", scale}, y: {field: "end", type: "quantitative", scale}}},
+        {data: {values},
           mark: {type: "point", filled: true, size: 36, opacity: 0.75},
           encoding: {
-            x: {field: "predicted", type: "quantitative", scale, axis, title: "predicted, µs (logarithmic)"},
-            y: {field: "measured", type: "quantitative", scale, axis, title: "measured, µs (logarithmic)"},
+            x: {field: "predicted", type: "quantitative", scale, axis, title: `predicted, ${unit.name} (logarithmic)`},
+            y: {field: "measured", type: "quantitative", scale, axis, title: `measured, ${unit.name} (logarithmic)`},
             color: {field: "colour", scale: null},
-            tooltip: [{field: "task"}, {field: "predicted", title: "predicted, µs", format: ".1f"},
-              {field: "measured", title: "measured, µs", format: ".1f"}],
+            tooltip: [{field: "task"}, {field: "predicted_text", title: "predicted"}, {field: "measured_text", title: "measured"}],
           }},
       ],
     };
@@ -245,8 +268,10 @@ const Specs = {
   correlations(rounds) {
     const tooltip = [{field: "task"}, {field: "correlation", title: "rank correlation", format: ".2f"},
       {field: "programs", title: "programs"}];
-    return rounds.length === 0 ? null : {
-      height: 280, data: {values: rounds},
+    if (!rounds.length) return null;
+    const {values, title} = thinned(rounds, "round");
+    return {
+      height: 280, ...title, data: {values},
       mark: {type: "point", filled: true, size: 45, opacity: 0.8},
       encoding: {
         x: {field: "at_s", type: "quantitative", title: "tuning time, s", axis: {grid: false, tickCount: 6}},
@@ -280,6 +305,8 @@ const Specs = {
 
   timeline(calls, isNarrow) {
     const unit = Format.unit(calls.reduce((total, call) => total + call.inside_s, 0));
+    const isNamed = calls.length <= MOST_NAMED && !isNarrow;
+    const height = isNamed ? 15 * calls.length : Math.min(Math.max(8 * calls.length, 120), 480);
     let passed = 0;
     const values = calls.map((call, number) => {
       const start = passed;
@@ -288,10 +315,9 @@ const Specs = {
         number, name: call.name, start, end: passed, bound: call.bound,
         least: Math.min(start + call.least_s * unit.per_s, passed),
         time: Format.latency(call.inside_s), least_text: Format.latency(call.least_s),
-        next: number + 0.85,
+        next: number + Math.max(0.85, LEAST_PX * calls.length / height),
       };
     });
-    const isNamed = calls.length <= MOST_NAMED && !isNarrow;
     const names = JSON.stringify(calls.map((call) => call.name));
     const y = {field: "number", type: "quantitative", scale: {reverse: true, nice: false, domain: [0, calls.length]},
       title: isNamed ? null : "calls, in order",
@@ -304,7 +330,7 @@ const Specs = {
     const tooltip = [{field: "name", title: "call"}, {field: "time"},
       {field: "least_text", title: "at least (roofline)"}, {field: "bound", title: "bound by"}];
     return {
-      height: isNamed ? 15 * calls.length : Math.min(Math.max(8 * calls.length, 120), 480), data: {values},
+      height, data: {values},
       encoding: {x, y, y2: {field: "next"}, tooltip},
       layer: [
         {mark: {type: "rect", color: colour("before-strong")}, encoding: {x2: {field: "end"}}},
@@ -315,7 +341,7 @@ const Specs = {
 };
 
 /** The lines of a machine's peak and bandwidths, over the range of the points. */
-function roofs(values, machine) {
+function roofs(values, machine, isNarrow) {
   if (machine.peak_flops === null) return [];
   const peak = machine.peak_flops / 1e9;
   const low = Math.min(...values.map((v) => v.intensity)) / 1.6;
@@ -335,7 +361,7 @@ function roofs(values, machine) {
   return [
     {data: {values: lines}, mark: {type: "line", clip: true, strokeWidth: 1.5, color: colour("limit")},
       encoding: {x, y, detail: {field: "name"}, strokeDash: {field: "name", title: null,
-        legend: {orient: "bottom", symbolStrokeColor: colour("limit"), labelLimit: 300}}}},
+        legend: {orient: "bottom", symbolStrokeColor: colour("limit"), labelLimit: 300, columns: isNarrow ? 1 : 2}}}},
     {data: {values: [{intensity: high, gflops: peak, text: `peak ${Format.number(peak)} GFLOP/s`}]},
       mark: {type: "text", align: "right", dy: -8, color: colour("limit"), fontWeight: 600},
       encoding: {x, y, text: {field: "text"}}},
