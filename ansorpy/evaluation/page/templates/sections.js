@@ -51,7 +51,7 @@ function lead() {
 }
 
 function tile(name, value, more, isMain = false) {
-  return make("div", {class: isMain ? "tile main" : "tile"}, make("div", {class: "name"}, name),
+  return make("div", {class: isMain ? "tile main" : "tile"}, make("div", {class: "name"}, ...breakable(name)),
     make("div", {class: "value"}, value), make("div", {class: "more"}, more));
 }
 
