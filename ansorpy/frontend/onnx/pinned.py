@@ -49,10 +49,12 @@ def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
     dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
     try:
         given = np.asarray(value)
-        array = given.astype(dtype)
+        array = given.astype(dtype, copy=False)
     except (TypeError, ValueError):
         raise UsageError(f"{value!r} is no value of input {info.name!r}") from None
-    if not np.array_equal(array.astype(given.dtype), given, equal_nan=given.dtype.kind == "f"):
+    if array is not given and not np.array_equal(
+        array.astype(given.dtype), given, equal_nan=given.dtype.kind == "f"
+    ):
         raise UsageError(f"input {info.name!r} is {dtype.name}, which does not hold {value!r}")
     shape = info.type.tensor_type.shape.dim
     if info.type.tensor_type.HasField("shape") and (

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Conv
 from ansorpy.ir.extents import AnyExtent, most
@@ -29,7 +27,7 @@ def drop_taps(graph: Graph) -> Graph:
             continue
         data, weight = node.inputs
         taps = tuple(slice(axis.first, axis.first + axis.taps) for axis in kept)
-        fewer = np.ascontiguousarray(graph.constants[weight][:, :, *taps])
+        fewer = graph.constants[weight][:, :, *taps]
         assert isinstance(node.op, Conv)
         op = replace(
             node.op,

@@ -37,7 +37,7 @@ def pool_first(graph: Graph) -> Graph:
             continue
         value = builder.emit(product.conv.op, (value, weight), f"{node.output}.product")
         assert isinstance(node.op, Pool)
-        total = np.asarray(product.bias, np.float64) * prod(node.op.kernel)
+        total = product.bias.astype(np.float64) * prod(node.op.kernel)
         bias = builder.add_constant(f"{node.output}.bias", total.astype(product.bias.dtype))
         builder.add_node(Node(Elementwise(Fn.ADD), (value, bias), node.output))
     return builder.finish(graph.outputs)

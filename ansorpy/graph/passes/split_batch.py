@@ -222,6 +222,6 @@ class _Splitter:
         """One piece of a constant, which all pieces read, as its pieces are equal."""
         if value not in self.repeated:
             array = self.graph.constants[value]
-            part = np.ascontiguousarray(array[: len(array) // self.front.pieces])
+            part = array[: len(array) // self.front.pieces]
             self.repeated[value] = self.builder.add_constant(f"{value}.piece", part)
         return self.repeated[value]
