@@ -87,7 +87,7 @@ def _whole(model: ModelProto, what: str) -> ModelProto:
 def _not_onnx(what: str, why: str) -> ForeignFile:
     return ForeignFile(
         f"{what} is not an ONNX model: {why}",
-        hint="give a .onnx file written by torch.onnx.export or onnx.save",
+        hint="give a .onnx file written by torch.onnx.export or onnx.save; a database goes to --db",
     )
 
 
