@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ansorpy.codegen.llvm.objects.memory import address_of, aligned_zeros
+from ansorpy.codegen.llvm.objects.memory import address_of
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import most
@@ -106,7 +106,8 @@ class Sharing:
                 f"{alias.axis}, cannot have room for {room}",
                 hint=f"give a capacity up to {largest}",
             )
-        whole = aligned_zeros(_with(array.shape, alias.axis, room), array.dtype)
+        # Not of aligned memory, whose beginning varies, and with it the room that is seen behind.
+        whole = np.zeros(_with(array.shape, alias.axis, room), array.dtype)
         part = whole[(slice(None),) * alias.axis + (slice(rows),)]
         part[...] = array
         return part

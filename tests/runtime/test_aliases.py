@@ -92,9 +92,10 @@ def test_a_step_of_fixed_sizes_fills_its_memory(
     got = model.run(None, model.with_room(feeds))
     for result, right in zip(got, want.values(), strict=True):
         np.testing.assert_allclose(result, right, rtol=2e-5, atol=2e-5)
-    wide = model.with_room(feeds, 3)  # no room for one more
-    with pytest.raises(UsageError, match="is not a part of memory with room for the 4 elements"):
-        model.run(None, wide)
+    full = [model.with_room(feeds, 3) for _ in range(16)]  # no room for one more, anywhere
+    for fed in full:
+        with pytest.raises(UsageError, match="is not a part of memory with room for the 4 el"):
+            model.run(None, fed)
 
 
 @pytest.fixture(scope="module")

@@ -130,9 +130,8 @@ def _start(area: Any) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(area))
 
 
-def _small(size: int) -> tuple[memoryview, int]:
-    # No array itself: what lies beyond the one made of it is not memory that anyone may use.
-    return np.empty(size + ALIGNMENT_BYTES, np.uint8).data, ALIGNMENT_BYTES
+def _small(size: int) -> tuple[NDArray[np.uint8], int]:
+    return np.empty(size + ALIGNMENT_BYTES, np.uint8), ALIGNMENT_BYTES
 
 
 def _huge(size: int) -> tuple[mmap.mmap, int]:
