@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ansorpy.arrays import Array
+if TYPE_CHECKING:
+    from ansorpy.arrays import Array
 
 __all__ = ["bfloat16_array"]
 

@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ansorpy.runtime.status import status_error
 if TYPE_CHECKING:
     from ansorpy.arrays import Array
 
-__all__ = ["Code", "Executable"]
+__all__ = ["Code", "Executable", "Uncopied"]
 
 _INIT = ctypes.CFUNCTYPE(ctypes.c_int)
 _PLAN = ctypes.CFUNCTYPE(
@@ -416,3 +416,14 @@ def _refuse_overlap(port: Port, used: Sequence[tuple[int, int]]) -> None:
                 f"the array for output {port.name!r} shares memory with another input or output",
                 hint="pass a separate array",
             )
+
+
+class Uncopied:
+    """A base of objects that hold machine code of this process, which no copy could use."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse ``copy`` and ``pickle``."""
+        raise UsageError(
+            f"{self!r} holds machine code of this process, so it is neither copied nor pickled",
+            hint='write a library with export("net.so"), and ap.load("net.so") where it is needed',
+        )

@@ -16,6 +16,7 @@ from ansorpy.notebook import card
 from ansorpy.quantities import latency_text
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.executable import Uncopied
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
@@ -24,7 +25,6 @@ from ansorpy.runtime.ports import Port, host_array, one_of, own_result, ports_gr
 from ansorpy.runtime.schedules import states_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target
-from ansorpy.uncopied import Uncopied
 
 __all__ = ["Kernel"]
 

@@ -17,13 +17,13 @@ from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.notebook import card
+from ansorpy.runtime.executable import Uncopied
 from ansorpy.runtime.footprint import Footprint, bytes_text
 from ansorpy.runtime.library.shared_library import open_library
 from ansorpy.runtime.packed import packed_input, packed_kinds, unpack, with_packing
 from ansorpy.runtime.ports import Port, accepted, check_array, one_of, own_result, ports_grid
 from ansorpy.runtime.sharing import Sharing
 from ansorpy.runtime.sizes import Ports, SizedPorts
-from ansorpy.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from ansorpy.arrays import Array

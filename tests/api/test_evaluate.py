@@ -81,7 +81,7 @@ def test_bench_exports_a_model_and_names_its_peers(
     found = ap.bench(compiled, network, against=["onnxruntime"], threads=1)
     assert [c.name for c in asked] == ["ansorpy", "onnxruntime"]
     assert asked[1].arguments["path"] == str(network)
-    assert repr(found) == "<Comparison net, 1 thread: ansorpy 1.5 ms, onnxruntime 1.5 ms>"
+    assert repr(found) == "<Comparison net, 1 thread: ansorpy 1.500 ms, onnxruntime 1.500 ms>"
     assert "onnxruntime" in str(found) and "<table" in found._repr_html_()
     assert found.to_dict()["engines"]["ansorpy"]["median_ms"] == 1.5
 

@@ -31,7 +31,7 @@ def test_a_run_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert all(trial["median_us"] >= trial["best_us"] for trial in trials if trial["median_us"])
     assert {event["name"] for event in slices["trials"]} == {"B"}
     assert main(["report", "--db", str(path), "--trace", str(tmp_path / "t.json")]) == 0
-    assert "<Trace of tuning run 1 of t.db" in capsys.readouterr().out
+    assert "t.json: tuning run 1 of t.db" in capsys.readouterr().out
     assert_is_trace(json.loads((tmp_path / "t.json").read_text()))
     [again] = ap.replay(path)
     assert again.is_same

@@ -242,7 +242,7 @@ model.run(None, {port.name: np.ones(port.shape, port.dtype)})
 print(*(name for name in sys.modules if name.startswith("ansorpy.") or "." not in name))
 """
 RUNS = {
-    "codegen", "config", "errors", "ir", "notebook", "rates", "registry", "runtime",
+    "codegen", "config", "dlpack", "errors", "ir", "notebook", "rates", "registry", "runtime",
     "target", "version",
 }  # fmt: skip
 

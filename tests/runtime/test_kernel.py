@@ -203,8 +203,8 @@ def test_description() -> None:
     kernel = dense()
     assert kernel.median_ms == 2.0
     assert "j.0" in kernel.program
-    assert repr(kernel) == "<Kernel dense: 'X' -> 'Y', 2 ms>"
-    assert kernel._repr_html_().count("2 ms") == 1
+    assert repr(kernel) == "<Kernel dense: 'X' -> 'Y', 2.000 ms>"
+    assert kernel._repr_html_().count("2.000 ms") == 1
     assert [port.name for port in kernel.constants] == ["W", "B"]
 
 
