@@ -158,6 +158,16 @@ class Board:
             parts.append(1 - left_s / self.time_limit_s)
         return min(max(parts, default=0.0), 1.0)
 
+    def pace(self, now: float | None = None) -> float:
+        """How many trials there will be, relative to the plan: 1 until a tenth of it is over.
+
+        Under a time limit alone, the plan is a guess of how long trials take.
+        """
+        done = self.done(now)
+        if self.trial_limit or not self.planned or done < 0.1 or not self.got:
+            return 1.0
+        return self.got / done / self.planned
+
     def shares(self) -> dict[str, float]:
         """Fraction of the time that each task takes, by key; expected before it has a program."""
         rows = self.rows.values()

@@ -61,7 +61,7 @@ def _budget(board: Board) -> Table:
     grid = Table.grid(padding=(0, 1), expand=True)
     for ratio in (None, 1, None):
         grid.add_column(no_wrap=True, ratio=ratio)
-    trials = f"{board.got} of ~{board.planned} trials"
+    trials = f"{board.got} of ~{round((board.planned or 0) * board.pace())} trials"
     if board.trial_limit:  # those of earlier runs count, too
         trials = f"{board.trials} of {board.trial_limit} trials"
     left_s = board.left_s()
@@ -85,7 +85,7 @@ def _latency(board: Board) -> Text:
 
 def _tasks(board: Board, most: int, width: int) -> Sequence[Table | Text]:
     """The tasks that take the most time, and how many others there are."""
-    shares = board.shares()
+    shares, pace = board.shares(), board.pace()
     keys = sorted(board.rows, key=lambda key: -shares[key])
     shown = keys if len(keys) <= most else keys[: most - 1]
     is_wide = width >= _WIDE
@@ -105,7 +105,7 @@ def _tasks(board: Board, most: int, width: int) -> Sequence[Table | Text]:
             cells.append(
                 Text("" if row.first_s is None else latency_text(row.first_s), style="dim")
             )
-        table.add_row(*cells, Text(f"{shares[key]:.0%}"), _roofline(row), _trials(row))
+        table.add_row(*cells, Text(f"{shares[key]:.0%}"), _roofline(row), _trials(row, pace))
     left = len(keys) - len(shown)
     rest = sum(shares[key] for key in keys[len(shown) :])
     others = [Text(f"{left} other tasks, {rest:.0%} of the time", style="dim")] if left else []
@@ -129,8 +129,8 @@ def _roofline(row: Row) -> Text:
     return Text.assemble(("━" * full, colour), ("━" * (8 - full), "bright_black"), f" {share:4.0%}")
 
 
-def _trials(row: Row) -> Text:
-    planned = "" if row.planned is None else f"/{row.planned}"
+def _trials(row: Row, pace: float) -> Text:
+    planned = "" if row.planned is None else f"/{round(row.planned * pace)}"
     text = Text(f"{row.got}{planned}", style="" if row.got else "dim")
     failed = sum(row.failures.values())
     return text.append(f" -{failed}", style="red") if failed else text

@@ -56,6 +56,17 @@ def test_the_time_left_is_that_of_the_limit_or_goes_by_the_pace(tmp_path: Path) 
     assert counted.left_s(now=108.0) == 24.0
 
 
+def test_trials_under_a_time_limit_are_expected_by_the_pace(tmp_path: Path) -> None:
+    timed, counted = Board(), Board()
+    timed(planned(tmp_path / "t.db", time_limit=60), now=100.0)
+    assert timed.planned and timed.pace(now=100.0) == 1.0
+    timed(report(total_trials=20, left_s=30.0), now=130.0)
+    assert timed.pace(now=130.0) * timed.planned == pytest.approx(40)
+    counted(planned(tmp_path / "t.db", trials=64), now=100.0)
+    counted(report(total_trials=32, trial_limit=64), now=108.0)
+    assert counted.pace(now=108.0) == 1.0
+
+
 def test_failures_of_all_tasks_add_up() -> None:
     board = Board()
     board(report(failures={TrialKind.CRASH: 1}))
