@@ -7,6 +7,7 @@ python -m examples.notebooks --only tune_an_operator own_rule
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,7 +29,8 @@ def execute(name: str, folder: Path, output: Path) -> Path:
 
     notebook = jupytext.read(HERE / f"{name}.py")
     resources = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
+    client = NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources)
+    client.execute(env=os.environ | {"PYTHONPATH": str(HERE.parents[1])})
     for number, cell in enumerate(notebook.cells):  # what differs from run to run goes
         cell.metadata.clear()
         cell["id"] = f"cell-{number}"
