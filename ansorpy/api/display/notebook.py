@@ -1,4 +1,4 @@
-"""A search shown in a notebook: one output, which is replaced."""
+"""A search shown in a notebook: one output, which is replaced until it has what was found."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import io
 import time
 from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from ansorpy.api.display.base import Display
 from ansorpy.api.display.board import Board
-from ansorpy.api.display.drawing import Drawing
+from ansorpy.api.display.drawing import Drawing, Result
 from ansorpy.search.events import Event
 
 __all__ = ["NotebookDisplay", "html"]
@@ -21,36 +21,40 @@ _FORMAT = '<pre style="line-height: 1.3; font-family: monospace">{code}</pre>'
 
 
 class NotebookDisplay(Display):
-    """Shows *board* below the cell that runs, whatever *file* is."""
+    """Shows *board* below the cell that runs, whatever *file* is.
+
+    Nothing is shown of what ends soon.  Of a search, its tasks are left; of what measures nothing,
+    nothing is.
+    """
 
     def __init__(self, board: Board, file: TextIO) -> None:
         self._board = board
         self._handle: Any = None
-        self._shown_at = float("-inf")
+        self._shown_at = time.monotonic()
 
     def __exit__(self, *exception: object) -> None:
-        self._show()
+        if self._handle is not None:
+            self._show(html(Result(self._board)) if self._board.rows else "")
 
     def __call__(self, event: Event) -> None:
         """Show the board again if it was shown long enough ago."""
         if time.monotonic() - self._shown_at >= _REFRESH_S:
-            self._show()
+            self._show(html(Drawing(self._board, _ROWS)))
 
-    def _show(self) -> None:
+    def _show(self, page: str) -> None:
         from IPython.display import HTML, display
 
         self._shown_at = time.monotonic()
-        page = HTML(html(self._board))
         if self._handle is None:
-            self._handle = display(page, display_id=True)
+            self._handle = display(HTML(page), display_id=True)
         else:
-            self._handle.update(page)
+            self._handle.update(HTML(page))
 
 
-def html(board: Board) -> str:
-    """*board* as a piece of HTML."""
+def html(drawn: RenderableType) -> str:
+    """What rich draws as a piece of HTML."""
     console = Console(
         file=io.StringIO(), record=True, width=_WIDTH, force_terminal=True, force_jupyter=False
     )
-    console.print(Drawing(board, _ROWS))
+    console.print(drawn)
     return console.export_html(inline_styles=True, code_format=_FORMAT)

@@ -51,5 +51,5 @@ def test_tasks_that_do_not_fit_are_added_up(board: Board) -> None:
 
 
 def test_a_notebook_shows_the_same(board: Board) -> None:
-    page = html(board)
+    page = html(Drawing(board))
     assert LARGE.name in page and page.startswith("<pre") and "color: " in page
