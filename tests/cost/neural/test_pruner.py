@@ -23,7 +23,7 @@ from benchmarks.spaces.grid_source import GridRunner, GridSource
 from tests.cost.neural.spaces import drawn, seconds_of, task_of
 
 FEW = Fitting(examples=512)
-SPACE = Path(__file__).parents[3] / "benchmarks" / "search" / "spaces" / "odd_matmul.npz"
+SPACE = Path(__file__).parents[3] / "benchmarks" / "spaces" / "recorded" / "odd_matmul.npz"
 
 
 def test_the_network_orders_the_drafts_best_and_leaves_the_others_behind() -> None:
