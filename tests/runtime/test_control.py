@@ -178,17 +178,15 @@ def test_loops_read_what_is_counted(
     assert total == 0 and rows.shape == (0, 3)  # onnxruntime divides by zero
 
 
-@pytest.mark.parametrize(
-    ("kind", "direction"), [("LSTM", "reverse"), ("GRU", "bidirectional")]
-)  # fmt: skip
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_recurrent_networks_of_any_length(
-    kind: str, direction: str, tmp_path: Path, rng: np.random.Generator
+    kind: str, tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    gates, ways = {"LSTM": 4, "GRU": 3}[kind], 1 + (direction == "bidirectional")
+    gates = {"LSTM": 4, "GRU": 3}[kind]
     names = ["x", "w", "r", "b", "n"]
-    one = node(kind, names, ["y", "last"], hidden_size=6, direction=direction)
-    held = {"w": floats(rng, ways, gates * 6, 5), "r": floats(rng, ways, gates * 6, 6),
-            "b": floats(rng, ways, gates * 12)}  # fmt: skip
+    one = node(kind, names, ["y", "last"], hidden_size=6, direction="bidirectional")
+    held = {"w": floats(rng, 2, gates * 6, 5), "r": floats(rng, 2, gates * 6, 6),
+            "b": floats(rng, 2, gates * 12)}  # fmt: skip
     model = graph_model(
         [one], {"x": ("steps", "batch", 5), "n": ("batch",)}, ["y", "last"], held,
         types={"n": TensorProto.INT32},

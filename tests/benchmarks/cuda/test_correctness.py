@@ -95,10 +95,12 @@ def test_every_kind_of_schedule_runs(number: int) -> None:
 
 def test_schedules_resume_until_there_are_enough(tmp_path: Path) -> None:
     file = tmp_path / "cuda.schedules.json"
-    run = check_schedules(Schedules(gpu="GPU"), file, 3, 1, 60.0, simulated)
-    assert run.programs >= 3 and not run.failures
+    run = check_schedules(Schedules(gpu="GPU"), file, 10, 1, 60.0, simulated)
+    assert run.programs >= 10 and not run.failures
     assert Schedules(gpu="GPU", seed=0).resumed(file) == run
-    again = check_schedules(Schedules(gpu="GPU", seed=0).resumed(file), file, 3, 1, 60.0, simulated)
+    again = check_schedules(
+        Schedules(gpu="GPU", seed=0).resumed(file), file, 10, 1, 60.0, simulated
+    )
     assert again.cases == run.cases
     more = check_schedules(again, file, run.programs + 1, 1, 60.0, simulated)
     assert more.programs > run.programs and len(set(more.cases)) == len(more.cases)

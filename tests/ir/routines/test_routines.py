@@ -82,8 +82,7 @@ def drawn(shape: Sequence[int], kind: str, rng: Rng) -> Array:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("largest", [False, True])
 def test_places_of_the_first_are_stable_in_every_type(kind: str, largest: bool, rng: Rng) -> None:
-    # Each way to find them in each type, and each direction in each type.
-    for shape, k in (((3, 7), 7), ((1, 61), 2), ((2, 331), 331), ((2, 509), 3))[largest::2]:
+    for shape, k in (((3, 7), 7), ((1, 61), 2), ((2, 331), 331), ((2, 509), 3)):
         x = drawn(shape, kind, rng)
         places = check(definition(TopPlaces(largest), [x], (shape[0], k)), [x])
         order = np.argsort(x.astype(np.float64), axis=1, kind="stable")
@@ -167,8 +166,7 @@ def boxes_of(shape: Sequence[int], rng: Rng) -> tuple[Array, Array]:
 @pytest.mark.parametrize(("centred", "limited"), [(False, True), (True, False)])
 def test_suppression(shape: tuple[int, int, int], centred: bool, limited: bool, rng: Rng) -> None:
     boxes, scores = boxes_of(shape, rng)
-    limits = ((3, 3), (1 << 40, shape[2]), (2, min(5, shape[2])), (0, 1))
-    for most, room in limits if shape[2] == 7 else limits[:2]:
+    for most, room in ((3, 3), (2, min(5, shape[2])), (1 << 40, shape[2]), (0, 1)):
         arrays: list[Any] = [
             boxes, scores, np.asarray([most]), np.asarray([0.3], np.float32),
             np.asarray([0.4], np.float32),
