@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,15 +42,16 @@ def show(*events: Event) -> None:
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "_REFRESH_S", 0.0)
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes whenever the clock is read."""
+    monkeypatch.setattr(notebook, "time", SimpleNamespace(monotonic=count().__next__))
 
 
 def search(folder: Path) -> tuple[Event, Event]:
     return planned(folder / "t.db", trials=64), report(trials=5, total_trials=5, best_s=1e-3)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("slowly")
 def test_the_tasks_of_a_search_are_left(pages: list[str], tmp_path: Path) -> None:
     show(*search(tmp_path))
     *_, last, end = pages
@@ -57,7 +59,7 @@ def test_the_tasks_of_a_search_are_left(pages: list[str], tmp_path: Path) -> Non
     assert LARGE.name in end and "1.000 ms" in end and "measuring" not in end
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("slowly")
 def test_nothing_is_left_of_what_measured_nothing(pages: list[str]) -> None:
     show(report(phase=Phase.PICKED, total_trials=1, trial_limit=4))
     chosen, end = pages
