@@ -20,7 +20,7 @@ def alternatives_json(region: Alternatives[str]) -> dict[str, object]:
 
 
 def alternatives_table(regions: Sequence[Alternatives[str]]) -> Table:
-    """One row for each alternative; ``*`` marks the chosen one, which is the fastest."""
+    """One row for each alternative; ``*`` marks the chosen one."""
     rows = tuple(
         (
             "" if number else region.name,

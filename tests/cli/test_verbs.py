@@ -28,6 +28,7 @@ from ansorpy.evaluation.bench import processes
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.evaluation.profile import CallTime, profile_table
 from ansorpy.evaluation.randomize import random_weights
+from ansorpy.graph.alternatives import DOUBT
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
 from ansorpy.rates import Rates
@@ -418,9 +419,10 @@ def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
     assert main(["show", network, *shared, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     [region] = facts["regions"]
-    assert [way["calls"] for way in region["ways"]] == [1, 3]
-    fastest = min(region["ways"], key=lambda way: way["seconds"])
-    assert region["taken"] == fastest["way"]
+    one, three = region["ways"]
+    assert [one["calls"], three["calls"]] == [1, 3]
+    is_clear = three["seconds"] < DOUBT * one["seconds"]
+    assert region["taken"] == ("three kernels" if is_clear else "one kernel")
     assert facts["memory"]["peak_bytes"] is not None
     out = tmp_path / "profile.json"
     assert main(["bench", network, *shared, "--profile", "-o", str(out)]) == 0

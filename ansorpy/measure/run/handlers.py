@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -346,13 +348,17 @@ def _failed(
 
 
 def _or_end(handler: Handler) -> Handler:
-    """Wrap *handler* so that the process ends with a message when the GPU's context is lost."""
+    """Wrap *handler* so that the process ends with a message when the GPU's context is lost.
+
+    It ends at once: what Python and libraries do at the end may wait for that GPU.
+    """
 
     def handled(message: Message) -> Message:
         try:
             return handler(message)
         except DeviceLost as lost:
-            raise SystemExit(str(lost)) from lost
+            print(lost, file=sys.stderr, flush=True)
+            os._exit(1)
 
     return handled
 

@@ -1,9 +1,8 @@
 """The fork server: ``python -m ansorpy.measure.workers.fork_server REQUESTS DRIVER``.
 
 Imports take most of a second of a worker's life.  This process imports once what workers share, and
-the module of each kind of worker when the first of them is asked for; each worker is a fork of it,
-ready in a few milliseconds.  It serves the process DRIVER, which is its parent, and dies with it.
-It has one thread and does no work, so that its forks start clean.
+each worker is a fork of it, ready in a few milliseconds.  It serves the process DRIVER, which is
+its parent, and dies with it.  It has one thread and does no work, so that its forks start clean.
 
 A request is a packet on the socket REQUESTS: the worker's :class:`Order` as JSON, and the
 descriptors of :data:`DESCRIPTORS`.  On the last of them the server sends the worker's pid with a
@@ -76,7 +75,9 @@ def main(argv: list[str]) -> int:
     requests, driver = int(argv[0]), int(argv[1])
     gc.disable()  # what is imported stays
     for module in _PRELOADED:
-        _load(module)
+        # The worker that needs it will say why it cannot be imported.
+        with suppress(Exception):
+            importlib.import_module(module)
     gc.freeze()
     work = _Server(socket.socket(fileno=requests), driver).serve()
     gc.set_threshold(_GARBAGE)
@@ -129,7 +130,6 @@ class _Server:
         requests, answers, stderr, folder, told = given
         status = socket.socket(fileno=told)
         server = os.getpid()
-        _load(order.module)
         try:
             pid = os.fork()
         except OSError as error:  # too many processes, or too little memory
@@ -182,12 +182,6 @@ class _Server:
             os.close(descriptor)
         for status in self._status.values():
             status.close()
-
-
-def _load(module: str) -> None:
-    """Import *module*, if that is possible: the worker that needs it will say why it is not."""
-    with suppress(Exception):
-        importlib.import_module(module)
 
 
 def _isolate(parent: int) -> None:
