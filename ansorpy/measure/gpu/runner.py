@@ -26,10 +26,10 @@ from ansorpy.target import Target
 
 __all__ = ["Gpu", "GpuRunner"]
 
-_WARM_S = 0.05
-"""Minimum seconds of untimed calls: an idle GPU runs at a low clock (345 MHz of 1,980)."""
+_WARM_S = 0.005
+"""Minimum seconds of untimed calls."""
 _SETTLED = 0.02
-"""The clock has risen when two consecutive bursts differ by at most this fraction."""
+"""Untimed calls go on until two consecutive bursts differ by at most this fraction."""
 
 
 @dataclass(frozen=True)
@@ -172,13 +172,8 @@ class GpuRunner(BuildingRunner):
 
 
 def _for_gpus(policy: TimingPolicy) -> TimingPolicy:
-    """*policy* with enough warm-up for the GPU's clock to rise."""
-    return replace(
-        policy,
-        warm_s=max(policy.warm_s, _WARM_S),
-        pause_s=max(policy.pause_s, _WARM_S),
-        settled=_SETTLED,
-    )
+    """*policy* with a warm-up that ends when the GPU's clock is steady."""
+    return replace(policy, warm_s=max(policy.warm_s, _WARM_S), settled=_SETTLED)
 
 
 def _on_host(task: Task) -> Task:

@@ -30,7 +30,7 @@ class TimingPolicy:
     Args:
         warm_s: Untimed calls before the first sample.
         settled: If set, untimed calls continue until two consecutive bursts differ by at most this
-            fraction, or for ten times ``warm_s``: an idle GPU raises its clock step by step.
+            fraction, or for ten times ``warm_s``: the clock of a GPU rises step by step.
         pause_s: How much longer the first call may take: waking the threads takes milliseconds
             after 100 ms of idling, and another process may have a core for a few ticks.
         touch_s_per_byte: How much longer the first call may take for each byte that no call has

@@ -2,7 +2,7 @@
 
 Imports take most of a second of a worker's life.  This process imports once what workers share, and
 each worker is a fork of it, ready in a few milliseconds.  It serves the process DRIVER, which is
-its parent, and dies with it.  It has one thread and does no work, so that its forks start clean.
+its parent, and dies with it.  It starts no thread and does no work, so that its forks start clean.
 
 A request is a packet on the socket REQUESTS: the worker's :class:`Order` as JSON, and the
 descriptors of :data:`DESCRIPTORS`.  On the last of them the server sends the worker's pid with a
@@ -19,6 +19,7 @@ import select
 import signal
 import socket
 import sys
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -73,6 +74,8 @@ class _Work(NamedTuple):
 def main(argv: list[str]) -> int:
     """Serve until the driver closes its end and the last worker ended; returns the exit status."""
     requests, driver = int(argv[0]), int(argv[1])
+    # Threads of imported libraries, as Arrow's allocator has, are idle and prepared for forks.
+    warnings.filterwarnings("ignore", ".*use of fork", DeprecationWarning)
     gc.disable()  # what is imported stays
     for module in _PRELOADED:
         # The worker that needs it will say why it cannot be imported.

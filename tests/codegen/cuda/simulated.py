@@ -51,6 +51,8 @@ LAUNCH_S = 1e-5
 """Seconds of the host to launch a kernel or a graph, while the GPU goes on with what it has."""
 UPLOAD_S = 1e-3
 """Seconds by which the first launch of a graph takes longer."""
+FILL_S = 1e-4
+"""Seconds of the GPU to set a range of bytes."""
 
 
 def simulated_code(
@@ -129,6 +131,7 @@ class SimulatedDevice:
     def fill(self, address: int, byte: int, size: int) -> None:
         self._say("fill")
         self.bytes_at(address, size)[:] = byte
+        self.clock = max(self.clock, self.host) + FILL_S
 
     def equal(self, address: int, other: int, size: int) -> bool:
         self._say("equal")

@@ -100,6 +100,23 @@ def test_constants_take_turns_and_every_copy_is_used() -> None:
     assert device.graphs == device.modules == 0
 
 
+def test_only_a_gpu_that_has_rested_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, now = SimulatedDevice(), 100.0
+    monkeypatch.setattr("ansorpy.measure.gpu.task.time.monotonic", lambda: now)
+    task = GpuTask(doubling(), 3, device)
+
+    def fills() -> int:
+        before = device.calls.count("fill")
+        with task.load(simulated_built(scheduled(task.dag))):
+            return device.calls.count("fill") - before
+
+    assert fills() > 100  # work of some ten milliseconds
+    now += 0.5
+    assert fills() == 1  # of its workspace
+    now += 10
+    assert fills() > 100
+
+
 def test_without_cold_constants_there_is_one_copy() -> None:
     device = SimulatedDevice()
     task = GpuTask(doubling(constant=True), 3, device)
@@ -128,7 +145,7 @@ def test_no_launch_is_part_of_the_time(seconds: float) -> None:
 def test_a_sample_is_not_drawn_out_by_copies() -> None:
     device = SimulatedDevice()
     task = GpuTask(doubling(constant=True), 3, device)
-    with task.load(simulated_built(scheduled(task.dag), seconds=5e-4)) as candidate:
+    with task.load(simulated_built(scheduled(task.dag), seconds=4.9e-4)) as candidate:
         candidate.check()
         candidate.prepare(1 << 40)
         device.launched.clear()
