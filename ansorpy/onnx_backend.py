@@ -18,6 +18,7 @@ compiled for a range of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -29,11 +30,13 @@ from onnx.backend.base import Backend, BackendRep
 
 from ansorpy.api.networks import compile
 from ansorpy.arrays import Array
-from ansorpy.errors import OutOfBounds, UnsupportedModel, UsageError
+from ansorpy.config import DEVICE
+from ansorpy.errors import MissingDependency, OutOfBounds, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.sequence_inputs import is_listed, tensor_names
 from ansorpy.frontend.onnx.shapes import network_inputs
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.target import Target
 
 __all__ = [
     "AnsorpyBackend", "Prepared", "is_compatible", "prepare", "run_model", "run_node",
@@ -46,6 +49,8 @@ _Shapes = list[tuple[int, ...]] | None
 """The shapes of the tensors in a sequence or optional value, which may have none."""
 _Key = tuple[object, ...]
 """The values of the inputs that are known when a model is compiled, and the shapes in sequences."""
+_TARGETS = {"CPU": "host", "CUDA": "cuda"}
+"""The targets of devices."""
 _FIRST_BOUND = 16
 """Of each size: little memory, even if a tensor has four of them."""
 _GROWTH = 8
@@ -223,8 +228,10 @@ class AnsorpyBackend(Backend):
             UsageError: There is no such device.
         """
         if not cls.supports_device(device):
-            raise UsageError(f"models do not run on {device!r} here", hint="use device CPU")
-        ready = Prepared(model, {"effort": "none", **kwargs})
+            raise UsageError(
+                f"models do not run on {device!r} here", hint="use device CPU, or CUDA with a GPU"
+            )
+        ready = Prepared(model, {"effort": "none", "target": _TARGETS[_kind(device)], **kwargs})
         if any(is_listed(info.type) for info in network_inputs(model)):
             return ready
         try:
@@ -278,8 +285,20 @@ class AnsorpyBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether models run on *device*: only ``CPU`` does."""
-        return device.partition(":")[0].upper() == "CPU"
+        """Whether models run on *device*: ``CPU``, or ``CUDA`` if there is a GPU to use.
+
+        A number after a colon may name only the GPU that is used (``ANSORPY_DEVICE``).
+        """
+        kind, number = _kind(device), device.partition(":")[2]
+        if kind != "CUDA" or number not in ("", str(DEVICE.get() or 0)):
+            return kind == "CPU"
+        with suppress(MissingDependency):
+            return bool(Target.parse("cuda").gpus())
+        return False
+
+
+def _kind(device: str) -> str:
+    return device.partition(":")[0].upper()
 
 
 def _made(info: ValueInfoProto, made: Mapping[str, Array]) -> Any:

@@ -8,6 +8,8 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy import onnx_backend
 from ansorpy.errors import OutOfBounds, UnsupportedModel, UsageError
+from ansorpy.target import Target
+from tests.codegen.cuda.simulated import GPU
 from tests.frontend.test_pinned import summed
 from tests.peer import peer
 
@@ -76,6 +78,17 @@ def test_optional_values_may_be_none() -> None:
     for given in ([np.ones(2, np.float32)], None):
         [found] = onnx_backend.run_model(model, [given])
         assert found == (given is not None)
+
+
+def test_models_run_on_a_gpu_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANSORPY_DEVICE", raising=False)
+    monkeypatch.setattr(Target, "parse", lambda name: GPU)
+    monkeypatch.setattr(Target, "gpus", lambda target: (0, 1))
+    assert onnx_backend.supports_device("CUDA") and onnx_backend.supports_device("cuda:0")
+    assert not onnx_backend.supports_device("CUDA:1")  # ANSORPY_DEVICE names the GPU to use
+    assert onnx_backend.prepare(summed(), "CUDA").arguments["target"] == "cuda"
+    monkeypatch.setattr(Target, "gpus", lambda target: ())
+    assert not onnx_backend.supports_device("CUDA")
 
 
 def test_what_is_refused() -> None:

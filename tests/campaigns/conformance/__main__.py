@@ -2,7 +2,7 @@
 
 Cases run in processes of their own, which may crash or hang.  A run that is stopped goes on where
 it was, unless the sources have changed; one that is complete is only told again.  The exit code is
-1 if a case no longer passes that did.
+1 if a case no longer passes that did, or with --gpu does not pass that does on CPUs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
-from tests.campaigns.conformance.campaign import CONFORMANCE
+from tests.campaigns.conformance.campaign import CONFORMANCE, ON_A_GPU
 from tests.campaigns.conformance.results import RESULTS, VERDICTS, Result, lost, read, write
 from tests.campaigns.conformance.suite import SuiteCase, suite
 from tests.campaigns.conformance.table import PAGE, page
@@ -35,7 +35,7 @@ _STATE = _ROOT / "build" / "conformance"
 def main() -> int:
     """Run the cases that are left, print what was counted, and write what was asked for."""
     given = _arguments()
-    state = _STATE / f"{_digest()}.csv"
+    state = _STATE / f"{_digest()}{'.gpu' if given.gpu else ''}.csv"
     found = {} if given.again else read(state)
     with TemporaryDirectory(prefix="ansorpy-conformance-") as folder:
         # Nothing is timed: with locks of their own, processes wait for no tuner's turn.
@@ -45,8 +45,9 @@ def main() -> int:
         _run(found, state, given)
     before = read(RESULTS)
     worse = lost(before, found)
+    how = "passes on CPUs alone" if given.gpu else "no longer passes"
     for result in worse:
-        print(f"{result.case} no longer passes: {result.verdict}, {result.reason}")
+        print(f"{result.case} {how}: {result.verdict}, {result.reason}")
     if len(found) < len(suite()):
         print(f"{len(suite()) - len(found)} cases are left; run this again")
         return 1
@@ -74,7 +75,8 @@ def _run(found: dict[str, Result], state: Path, given: argparse.Namespace) -> No
 
 
 def _ended(numbers: list[int], given: argparse.Namespace) -> Iterator[Ended]:
-    return ended(CONFORMANCE, 0, iter(numbers), given.jobs, given.time_limit)
+    campaign = ON_A_GPU if given.gpu else CONFORMANCE
+    return ended(campaign, 0, iter(numbers), given.jobs, given.time_limit)
 
 
 def _result(case: SuiteCase, one: Ended) -> Result:
@@ -102,13 +104,17 @@ def _digest() -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.campaigns.conformance", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="cases with this in their names")
+    parser.add_argument("--gpu", action="store_true", help="run the cases on this machine's GPU")
     parser.add_argument("--again", action="store_true", help="forget what is done")
     parser.add_argument(
         "--accept", action="store_true", help="keep the results, and write the table of the docs"
     )
     parser.add_argument("--time-limit", type=float, default=1800.0, help="seconds (default: 1800)")
     parser.add_argument("--jobs", type=int, default=available_cores(), help="processes")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.gpu and given.accept:
+        parser.error("the results that are kept are those of CPUs")
+    return given
 
 
 if __name__ == "__main__":

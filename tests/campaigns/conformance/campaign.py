@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -24,17 +26,17 @@ from tests.campaigns.conformance.scope import DRAWN, is_drawn, out_of_scope
 from tests.campaigns.conformance.suite import Array, DataSet, SuiteCase, suite
 from tests.campaigns.networks.engines import by_onnxruntime, by_reference
 
-__all__ = ["CONFORMANCE"]
+__all__ = ["CONFORMANCE", "ON_A_GPU"]
 
 
-def _case(rng: np.random.Generator, number: int) -> Tally:
-    """Verdict and reason of one case, as one word."""
+def _case(rng: np.random.Generator, number: int, device: str = "CPU") -> Tally:
+    """Verdict and reason of one case on *device*, as one word."""
     case = suite()[number]
     reason = out_of_scope(case.name)
     if reason:
         return Tally(Counter([f"out of scope: {reason}"]))
     try:
-        return Tally(Counter([_verdict(case, rng)]))
+        return Tally(Counter([_verdict(case, rng, device)]))
     except UnsupportedModel as error:
         return Tally(Counter([f"refused: {_refusal(error)}"]))
 
@@ -46,8 +48,8 @@ def _refusal(error: UnsupportedModel) -> str:
     return f"{row.op}: {row.attribute}: {row.advice}"
 
 
-def _verdict(case: SuiteCase, rng: np.random.Generator) -> str:
-    ready = prepare(case.model, threads=1)
+def _verdict(case: SuiteCase, rng: np.random.Generator, device: str) -> str:
+    ready = prepare(case.model, device, threads=1)
     for data in case.data:
         found = ready.run(list(data.inputs))
         try:
@@ -149,3 +151,5 @@ def _last_bit(array: Array) -> float:
 CONFORMANCE = Campaign(
     "a case of onnx's backend suite", _case, size=2033, short=0, limit_s=300.0, pinned=True
 )
+ON_A_GPU = replace(CONFORMANCE, case=partial(_case, device="CUDA"))
+"""The same with programs for this machine's GPU."""
