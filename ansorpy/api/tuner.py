@@ -174,12 +174,18 @@ class Tuner:
             budget,
             runner,
             self.database,
-            options=replace(options, networks=tuple(networks)),
+            options=replace(options, networks=tuple(networks), ahead=self._may_compute_meanwhile),
             listener=self.request.listener,
             journal=RecordingJournal(self.database, self.began_at),
         )
         self._tuned |= {o.task.key: o.best for o in tuning.outcomes if o.best is not None}
         return tuning
+
+    @property
+    def _may_compute_meanwhile(self) -> bool:
+        """Whether programs are timed on GPUs or on other kinds of machines than this one."""
+        target = self.request.target
+        return bool(target.gpus()) or not target.runs_on_host()
 
     def choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         """The best known program of each task, or the one predicted best if there is none."""

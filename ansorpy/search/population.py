@@ -31,6 +31,7 @@ __all__ = [
     "SketchSource",
     "best_groups",
     "by_sketch",
+    "fittest",
     "merged",
     "roulette",
     "sample_valid",
@@ -224,6 +225,16 @@ def top(groups: Iterable[Scored], n: int, taken: Iterable[Key] = ()) -> list[Can
 def best_groups(groups: Iterable[Scored], n: int) -> list[Scored]:
     """The *n* groups with the best rows, best first."""
     return sorted((g for g in groups if len(g)), key=lambda g: -float(g.scores.max()))[:n]
+
+
+def fittest(groups: Sequence[Scored], n: int) -> list[Scored]:
+    """The *n* rows of *groups* with the best scores, more if several have the same score."""
+    scores = np.concatenate([np.zeros(0), *(group.scores for group in groups)])
+    if len(scores) <= n:
+        return list(groups)
+    least = np.partition(scores, -n)[-n]
+    chosen = (group.rows(np.flatnonzero(group.scores >= least)) for group in groups)
+    return [group for group in chosen if len(group)]
 
 
 def by_sketch(candidates: Sequence[Candidate]) -> list[tuple[PlacedSketch, Table, list[int]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Key, Pool, Scored, SketchSource, sample_valid, top
 from ansorpy.search.selector import different
 
-__all__ = ["Context", "Results", "Strategy"]
+__all__ = ["Context", "Preparing", "Results", "Strategy"]
 
 Results: TypeAlias = Sequence[tuple[Candidate, MeasureResult]]
 """Candidates that were measured, and what was found."""
@@ -67,6 +67,18 @@ class Context:
             if candidate.key not in self.measured:
                 self.measured.add(candidate.key)
                 self.measured_of[candidate.sketch.key] += 1
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A strategy that can do part of its next :meth:`Strategy.ask` without the last results."""
+
+    def prepare(self, context: Context, n: int) -> None:
+        """Prepare to be asked for *n* candidates, while the last ones are being measured.
+
+        It is called in a thread of its own.  Until it returns, nothing else uses the strategy, the
+        model, or the random numbers of *context*; then the results are told.
+        """
 
 
 class Strategy(Protocol):

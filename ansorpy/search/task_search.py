@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
@@ -34,7 +36,7 @@ from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
-from ansorpy.search.strategy import Context, Results, Strategy
+from ansorpy.search.strategy import Context, Preparing, Results, Strategy
 from ansorpy.search.transfer import TransferSource
 from ansorpy.search.transfers.schedule_reuse import Both
 from ansorpy.search.trials import Trials
@@ -98,8 +100,11 @@ class TaskSearch:
         """Unmeasured candidates from records; None before these were read."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
 
-    def step(self, n: int) -> int:
+    def step(self, n: int, *, ahead: bool = False) -> int:
         """Run one round of at most *n* trials; return how many were spent.
+
+        If *ahead*, a strategy that can (:class:`Preparing`) prepares for the next round while this
+        one is measured.
 
         The first round of several trials ends with the default schedule, so that the result is
         never slower than that; it is skipped when it is certain to be slower.  If all earlier
@@ -111,7 +116,9 @@ class TaskSearch:
         failed = self.history.trials > 0 and self.history.best is None
         with_default = self.default_pending and (n > 1 or failed)
         held_back = picked[n - 1 :] if with_default else []
-        found = self._measure(picked[: len(picked) - len(held_back)])
+        found = self._measure(
+            picked[: len(picked) - len(held_back)], n if ahead and not with_default else 0
+        )
         if with_default:
             self.default_pending = False
             if not self._measured_default():
@@ -202,10 +209,11 @@ class TaskSearch:
             self.history.replace_finalists(again)
         self._report(Phase.RETIMED)
 
-    def _measure(self, picked: Sequence[Candidate]) -> list[_Found]:
+    def _measure(self, picked: Sequence[Candidate], ahead: int = 0) -> list[_Found]:
         """Measure the candidates; one whose program cannot be built counts as a failed trial.
 
-        Leaves out those cut off by the time limit.
+        Meanwhile prepares for a round of *ahead* trials.  Leaves out those cut off by the time
+        limit.
         """
         found: list[_Found] = []
         states: dict[State, Candidate] = {}
@@ -220,9 +228,22 @@ class TaskSearch:
                 end = TrialEnd(candidate.sketch.state, result, record=record)
                 found.append((candidate, end))
                 self._count(end)
-        ends = self.trials.run(self.task, list(states), self._count)
+        with self._preparing(ahead):
+            ends = self.trials.run(self.task, list(states), self._count)
         found += zip(states.values(), ends, strict=True)
         return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
+
+    @contextmanager
+    def _preparing(self, n: int) -> Iterator[None]:
+        """Meanwhile, the strategy prepares to be asked for *n* candidates, if it can."""
+        if not n or not isinstance(self.strategy, Preparing):
+            yield
+            return
+        with ThreadPoolExecutor(1, thread_name_prefix="ansorpy-search") as thread:
+            prepared = thread.submit(self.strategy.prepare, self.context, n)
+            yield
+            with profiled(Activity.SEARCH):
+                prepared.result()
 
     def _count(self, end: TrialEnd) -> None:
         self.history.add(end)

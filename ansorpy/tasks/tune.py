@@ -84,6 +84,8 @@ class TuneOptions:
 
     ``scheduler`` makes the run's own scheduler, and ``model`` the cost model that all tasks share.
     ``networks`` are those that ``objective`` refers to; empty: one network with the tasks' weights.
+    ``ahead``: whether to prepare for a task's next round while one is measured, where computing on
+    this machine's cores does not disturb what is timed.
     """
 
     search: SearchOptions = SearchOptions()
@@ -93,6 +95,7 @@ class TuneOptions:
     model: Callable[[], CostModel] = BoostedTrees
     round_size: int | None = None
     retime: bool = True
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -259,12 +262,19 @@ class _Run:
             at = chosen.task
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
             size = min(ceil(chosen.part * size), self._allowed(at))
+            ahead = self.options.ahead and self._expects_more(at, size, left_s)
             with until(self._moment(self._reserved_s)):
-                spent = self.searches[at].step(size)
+                spent = self.searches[at].step(size, ahead=ahead)
             self.trials.note_times(self.profiler.take_spans())
             after_s = self._left_s(self._reserved_s)
             if left_s is not None and after_s is not None:
                 self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
+
+    def _expects_more(self, at: int, size: int, left_s: float | None) -> bool:
+        """Whether the budget will allow another round after one of *size* trials of task *at*."""
+        if left_s is not None and left_s < 2 * self.pace.round_s(at, False, size):
+            return False
+        return self._allowed(at) > size
 
     def _may_go_on(self) -> bool:
         """Whether resting tasks may use the remaining time.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -22,7 +23,15 @@ from ansorpy.measure.run.interfaces import Runner
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.population import Pool, sample_valid, score, score_all, top
+from ansorpy.search.population import (
+    Pool,
+    by_sketch,
+    sample_valid,
+    score,
+    score_all,
+    scored_again,
+    top,
+)
 from ansorpy.search.strategies.evolution import Evolution, crossover, genes
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.sampling import Sampling
@@ -288,6 +297,64 @@ def test_pools_hold_no_measured_candidate() -> None:
     context.note((*pool.best, *pool.random))
     again = Evolution(population=64).ask(context, 8)
     assert not context.measured & {c.key for c in (*again.best, *again.random)}
+
+
+def test_what_was_prepared_is_scored_by_the_model_of_the_day() -> None:
+    task, trees = dense_relu(16, 32, 64), TREES()
+    at = Context(task, sampler(task), trees, np.random.default_rng(0))
+    strategy = Evolution(population=128)
+    picked = strategy.ask(at, 8).best[:8]
+    at.note(picked)
+    strategy.prepare(at, 8)  # before the results of these are told
+    results = [MeasureResult(TrialKind.OK, (true_seconds(task, c.state()),)) for c in picked]
+    strategy.tell(list(zip(picked, results, strict=True)))
+    for sketch, table, numbers in by_sketch(picked):
+        seconds = np.array([results[n].median_s for n in numbers])
+        trees.learn(task, Programs(sketch.space, table), seconds)
+    trees.refit()
+    pool = strategy.ask(at, 8)
+    offered = [*pool.best, *pool.random]
+    assert len(pool.best) >= 8 and not at.measured & {c.key for c in offered}
+    today = scored_again(offered, task, trees)
+    assert [c.score for c in offered] == pytest.approx([c.score for c in today])
+    state = at.rng.bit_generator.state
+    assert len(strategy.ask(at, 8).best) >= 8
+    assert at.rng.bit_generator.state != state  # nothing was prepared, so it breeds
+
+
+class Meanwhile(Evolution):
+    """Tells when it prepares."""
+
+    def __init__(self, began: Event) -> None:
+        super().__init__(population=64)
+        self.began = began
+
+    def prepare(self, context: Context, n: int) -> None:
+        self.began.set()
+        super().prepare(context, n)
+
+
+class Waiting(FormulaRunner):
+    """Measures its second batch only once the strategy prepares for the next one."""
+
+    def __init__(self, began: Event) -> None:
+        super().__init__()
+        self.began = began
+
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        if len(self.batches) == 3:  # the first round is two batches: the default comes last
+            assert self.began.wait(20), "nobody prepares"
+        return super().answer(task, state)
+
+
+def test_a_round_is_prepared_while_the_one_before_is_measured() -> None:
+    began = Event()
+    found = search(dense_relu(16, 32, 64), Waiting(began), strategy=lambda: Meanwhile(began))
+    assert found.step(8) == 8 and not began.is_set()
+    assert found.step(8, ahead=True) == 8 and began.is_set()
+    began.clear()
+    assert found.step(8) == 8 and not began.is_set()
+    assert len(found.context.measured) == found.history.trials
 
 
 def test_measured_candidates_are_counted_by_sketch() -> None:

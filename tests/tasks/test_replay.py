@@ -119,6 +119,17 @@ def test_noise_failures_and_the_clock_come_from_the_events(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_run_that_prepared_its_rounds_ahead_replays(path: Path) -> None:
+    ahead = replace(QUICK, ahead=True)
+    tune(path, Budget(trials=60, time_limit_s=1000), FormulaRunner(noise=0.3), ahead)
+    again = replayed(path, options=ahead)
+    assert again.divergence == "" and again.trials == 60
+    with pytest.raises(UsageError, match="differ from those of run 1: ahead"):
+        replayed(path)
+    tune(path, Budget(trials=120, time_limit_s=1000), FormulaRunner(noise=0.3))
+    assert replayed(path, 2).divergence == ""
+
+
 def test_a_resumed_run_starts_from_what_there_was_then(path: Path) -> None:
     for number, trials in enumerate((12, 20, 28)):
         tune(path, Budget(trials=trials), FormulaRunner(noise=0.3, seed=number))

@@ -20,6 +20,7 @@ from ansorpy.search.population import (
     Pool,
     Scored,
     best_groups,
+    fittest,
     merged,
     roulette,
     sample_valid,
@@ -75,30 +76,60 @@ class Evolution:
     _told: list[tuple[Pair, float]] = field(default_factory=list, repr=False)
     """Trials of earlier runs, received before the first call of :meth:`ask`."""
     _tried: list[Tried] = field(default_factory=list, repr=False)
+    _prepared: tuple[list[Scored], list[Scored]] | None = field(default=None, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        if self._pairs is None:
-            self._pairs = Allocation(context.task, context.source)
-            self._pairs.tell(self._told)
-        groups = self._first(context, self._pairs)
+        if self._prepared is None:
+            newcomers, found = self._bred(context, n)
+        else:
+            newcomers, found = (
+                score_all(context.task, context.model, [(g.sketch, g.table) for g in groups])
+                for groups in self._prepared
+            )
+            self._prepared = None
+        pairs = self._allocation(context)
+        self._shares = pairs.shares(_best_scores(found))
+        offers = {
+            pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
+        }
+        best = islice(pairs.in_turns(offers, self._shares), 4 * n)
+        return Pool(tuple(best), tuple(_random(newcomers, n, context)))
+
+    def prepare(self, context: Context, n: int) -> None:
+        """Breed the generations that the next :meth:`ask` offers; the model scores them again then.
+
+        The best rows of each pair are enough for that.
+        """
+        newcomers, found = self._bred(context, n)
+        pairs: dict[Pair, list[Scored]] = {}
+        for group in found:
+            pairs.setdefault(group.sketch.pair, []).append(group)
+        kept = [group for own in pairs.values() for group in fittest(own, self.considered)]
+        self._prepared = newcomers, kept
+
+    def _bred(self, context: Context, n: int) -> tuple[list[Scored], list[Scored]]:
+        """The first generation, and the best of all generations."""
+        pairs = self._allocation(context)
+        groups = self._first(context, pairs)
         newcomers = [g for g in groups if len(g)]
         found = list(groups)
         for past in range(self.generations):
             if self.survivors is not None:
                 groups = best_groups(groups, max(1, self.survivors >> past))
             alive = found if self.survivors is None else groups
-            self._shares = self._pairs.shares(_best_scores(alive))
+            self._shares = pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)
             found += groups
         if self.doubt:
             kept = max(2 * n, self.considered)
             found = [merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
-        self._shares = self._pairs.shares(_best_scores(found))
-        offers = {
-            pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
-        }
-        best = islice(self._pairs.in_turns(offers, self._shares), 4 * n)
-        return Pool(tuple(best), tuple(_random(newcomers, n, context)))
+        return newcomers, found
+
+    def _allocation(self, context: Context) -> Allocation:
+        if self._pairs is None:
+            self._pairs = Allocation(context.task, context.source)
+            self._pairs.tell(self._told)
+        return self._pairs
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         timed = [(result.median_s, c) for c, result in found if result.ok]
