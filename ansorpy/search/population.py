@@ -32,6 +32,7 @@ __all__ = [
     "best_groups",
     "by_sketch",
     "fittest",
+    "groups_scored_again",
     "merged",
     "roulette",
     "sample_valid",
@@ -277,6 +278,23 @@ def scored_again(candidates: Sequence[Candidate], task: Task, model: CostModel) 
     for (_, _, numbers), group in zip(groups, scored, strict=True):
         for number, new in zip(numbers, group.candidates(), strict=True):
             found[number] = new
+    return found
+
+
+def groups_scored_again(groups: Sequence[Scored], task: Task, model: CostModel) -> list[Scored]:
+    """*groups* with today's scores; those of the same placed sketch are scored together."""
+    same: dict[str, list[int]] = {}
+    for number, group in enumerate(groups):
+        same.setdefault(group.sketch.key, []).append(number)
+    tables = [
+        (groups[numbers[0]].sketch, np.concatenate([groups[n].table for n in numbers]))
+        for numbers in same.values()
+    ]
+    found = list(groups)
+    for numbers, scored in zip(same.values(), score_all(task, model, tables), strict=True):
+        ends = np.cumsum([len(groups[n]) for n in numbers])
+        for n, scores in zip(numbers, np.split(scored.scores, ends[:-1]), strict=True):
+            found[n] = replace(groups[n], scores=scores)
     return found
 
 

@@ -71,9 +71,9 @@ class SearchOptions:
 class TaskSearch:
     """The search for one task's fastest program, a round at a time.
 
-    ``history`` holds the results.  ``exhausted`` is True when the space has no unmeasured programs
-    left.  ``default_pending`` is True until the default schedule has been measured or is certain to
-    be slower.
+    ``history`` holds the results, and ``measuring_s`` the seconds that measuring has taken.
+    ``exhausted`` is True when the space has no unmeasured programs left.  ``default_pending`` is
+    True until the default schedule has been measured or is certain to be slower.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class TaskSearch:
         self.task = task
         self.options = options or SearchOptions()
         self.history = TaskHistory()
+        self.measuring_s = 0.0
         self.exhausted = False
         self.trials = trials
         self.strategy = self.options.strategy()
@@ -228,8 +229,11 @@ class TaskSearch:
                 end = TrialEnd(candidate.sketch.state, result, record=record)
                 found.append((candidate, end))
                 self._count(end)
+        journal = self.trials.journal
         with self._preparing(ahead):
+            began_s = journal.seconds()
             ends = self.trials.run(self.task, list(states), self._count)
+            self.measuring_s += journal.seconds() - began_s
         found += zip(states.values(), ends, strict=True)
         return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
 

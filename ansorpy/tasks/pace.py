@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 from ansorpy.measure.run.timing import TimingPolicy, interleaved_s
 from ansorpy.search.history import TaskHistory
-from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.budget import LARGEST_ROUND, Budget
 from ansorpy.tasks.progress import TaskProgress
 
 __all__ = [
-    "FIRST_ROUND_S", "LEAST_ROUND", "RETIME_S", "ROUND_S", "SHORT_ROUND", "TRIAL_S", "USUAL_ROUND",
+    "FIRST_ROUND_S", "LEAST_ROUND", "RETIME_S", "ROUND_S", "TRIAL_S", "USUAL_ROUND",
     "Pace", "least_retime_s", "retime_s",
 ]  # fmt: skip
 
@@ -36,8 +37,6 @@ The heaviest task comes first, and what its round takes too long is lost to all 
 """
 USUAL_ROUND = 16
 """Minimum trials of a later round under a time limit, so that most of the round is measuring."""
-SHORT_ROUND = 8
-"""The same if the time left allows fewer than four rounds of :data:`USUAL_ROUND` trials."""
 
 
 @dataclass
@@ -50,6 +49,20 @@ class _Elapsed:
     def scale(self, prior: float, doubt_s: float) -> float:
         """Ratio of actual to expected time; *prior* weighs as much as *doubt_s* seconds."""
         return (self.took_s + doubt_s * prior) / (self.expected_s + doubt_s)
+
+
+@dataclass
+class _Later:
+    """Later rounds so far: their trials, and what they take apart from these."""
+
+    rounds: _Elapsed = field(default_factory=_Elapsed)
+    trials: _Elapsed = field(default_factory=_Elapsed)
+
+    def note(self, trials: int, seconds: float, measuring_s: float) -> None:
+        self.trials.took_s += measuring_s
+        self.trials.expected_s += trials * TRIAL_S
+        self.rounds.took_s += seconds - measuring_s
+        self.rounds.expected_s += ROUND_S
 
 
 @dataclass
@@ -67,25 +80,35 @@ class Pace:
     tasks: int
     first_share: float = 0.5
     largest_first: int = 16
-    usual: int = USUAL_ROUND
     _first: _Elapsed = field(default_factory=_Elapsed)
-    _later: _Elapsed = field(default_factory=_Elapsed)
-    _each: dict[int, _Elapsed] = field(default_factory=dict)
+    _later: _Later = field(default_factory=_Later)
+    _each: dict[int, _Later] = field(default_factory=dict)
     _extra: int = 0
     """Trials that first rounds had beyond the minimum."""
 
-    def note(self, at: int, is_first: bool, trials: int, seconds: float) -> None:
-        """Record that a round of task *at* with *trials* trials took *seconds*."""
-        rounds = [self._first] if is_first else [self._later, self._each.setdefault(at, _Elapsed())]
-        for elapsed in rounds:
-            elapsed.took_s += seconds
-            elapsed.expected_s += _usual_s(is_first, trials)
+    def note(
+        self, at: int, is_first: bool, trials: int, seconds: float, measuring_s: float
+    ) -> None:
+        """Record that a round of task *at* took *seconds*, and its *trials* part of that."""
         if is_first:
+            self._first.took_s += seconds
+            self._first.expected_s += FIRST_ROUND_S + trials * TRIAL_S
             self._extra += max(trials - LEAST_ROUND, 0)
+            return
+        for later in (self._later, self._each.setdefault(at, _Later())):
+            later.note(trials, seconds, measuring_s)
 
     def round_s(self, at: int, is_first: bool, trials: int) -> float:
         """Expected seconds of a round of task *at*."""
-        return self._scale(at, is_first) * _usual_s(is_first, trials)
+        fixed_s, trial_s = self._parts_s(at, is_first)
+        return fixed_s + trials * trial_s
+
+    @property
+    def usual(self) -> int:
+        """Minimum trials of a later round while there is time for several."""
+        round_s, trial_s = self._all_later_s
+        share = round_s / trial_s / (ROUND_S / TRIAL_S)
+        return min(max(USUAL_ROUND, ceil(share * USUAL_ROUND)), LARGEST_ROUND)
 
     def size(self, at: int, tasks: Sequence[TaskProgress], left_s: float | None) -> int:
         """Trials of the next round of task *at*, with *left_s* seconds left to search."""
@@ -94,8 +117,8 @@ class Pace:
         if is_first and self.budget.trials is not None:
             limits.append(max(LEAST_ROUND, round(tasks[at].share * self.budget.trials)))
         if left_s is not None:
-            scaled_s = left_s / self._scale(at, is_first)
-            limits.append(int((scaled_s - _usual_s(is_first, 0)) / TRIAL_S))
+            fixed_s, trial_s = self._parts_s(at, is_first)
+            limits.append(int((left_s - fixed_s) / trial_s))
             limits.append(
                 self._first_size(at, tasks, left_s)
                 if is_first
@@ -109,7 +132,8 @@ class Pace:
         Shares refer to all tasks, so the last tasks do not inherit what heavy ones left over.
         """
         fresh = sum(task.alive and task.rounds == 0 for task in tasks)
-        spare_s = left_s / self._scale(at, True) - fresh * _usual_s(True, LEAST_ROUND)
+        least_s = fresh * (FIRST_ROUND_S + LEAST_ROUND * TRIAL_S)
+        spare_s = left_s / self._first_scale - least_s
         spare = self.first_share * (max(spare_s, 0.0) / TRIAL_S + self._extra)
         heaviest = max(task.share for task in tasks)
         most = self.largest_first - LEAST_ROUND
@@ -120,19 +144,33 @@ class Pace:
     def _later_size(self, at: int, tasks: Sequence[TaskProgress], left_s: float) -> int:
         alive = sum(task.share for task in tasks if task.alive)
         share = tasks[at].share / alive if alive else 1.0
-        trials = left_s / self._later.scale(1.0, 1.0) / (TRIAL_S + ROUND_S / self.usual)
-        return int(max(share * trials / 4, min(trials / 4, self.usual), SHORT_ROUND))
+        round_s, trial_s = self._all_later_s
+        trials = left_s / (trial_s + round_s / self.usual)
+        return int(max(share * trials / 4, min(trials / 4, self.usual), self.usual / 2))
 
-    def _scale(self, at: int, is_first: bool) -> float:
+    @property
+    def _first_scale(self) -> float:
+        return self._first.scale(_ASSUMED_SCALE, 2.0)
+
+    @property
+    def _all_later_s(self) -> tuple[float, float]:
+        """Seconds of a later round of any task apart from its trials, and of a trial."""
+        later = self._later
+        return ROUND_S * later.rounds.scale(1.0, 0.5), TRIAL_S * later.trials.scale(1.0, 0.5)
+
+    def _parts_s(self, at: int, is_first: bool) -> tuple[float, float]:
+        """Seconds of a round of task *at* apart from its trials, and of a trial.
+
+        A task's later rounds are taken to be like those of all until it had some.
+        """
         if is_first:
-            return self._first.scale(_ASSUMED_SCALE, 2.0)
-        overall = self._later.scale(1.0, 1.0)
-        return self._each.get(at, _Elapsed()).scale(overall, 1.0)
-
-
-def _usual_s(is_first: bool, trials: int) -> float:
-    """Seconds of a round on the machine on which the constants were measured."""
-    return (FIRST_ROUND_S if is_first else ROUND_S) + trials * TRIAL_S
+            return self._first_scale * FIRST_ROUND_S, self._first_scale * TRIAL_S
+        own = self._each.get(at, _Later())
+        round_s, trial_s = self._all_later_s
+        return (
+            ROUND_S * own.rounds.scale(round_s / ROUND_S, 0.5),
+            TRIAL_S * own.trials.scale(trial_s / TRIAL_S, 0.5),
+        )
 
 
 def retime_s(history: TaskHistory) -> float:

@@ -260,15 +260,25 @@ class _Run:
             if chosen is None:
                 return self._ending(tasks)
             at = chosen.task
+            if left_s is not None and not self._fits(at, left_s):
+                return Ending.TIME
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
             size = min(ceil(chosen.part * size), self._allowed(at))
             ahead = self.options.ahead and self._expects_more(at, size, left_s)
+            search = self.searches[at]
+            before_s = search.measuring_s
             with until(self._moment(self._reserved_s)):
-                spent = self.searches[at].step(size, ahead=ahead)
+                spent = search.step(size, ahead=ahead)
             self.trials.note_times(self.profiler.take_spans())
             after_s = self._left_s(self._reserved_s)
             if left_s is not None and after_s is not None:
-                self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
+                took_s, measuring_s = left_s - after_s, search.measuring_s - before_s
+                self.pace.note(at, tasks[at].rounds == 0, spent, took_s, measuring_s)
+
+    def _fits(self, at: int, left_s: float) -> bool:
+        """Whether a round of task *at* can be expected to end in time; without a program, it may
+        take whatever is left."""
+        return self.searches[at].history.best is None or self.pace.round_s(at, False, 1) <= left_s
 
     def _expects_more(self, at: int, size: int, left_s: float | None) -> bool:
         """Whether the budget will allow another round after one of *size* trials of task *at*."""

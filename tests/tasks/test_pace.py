@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.pace import FIRST_ROUND_S, LEAST_ROUND, ROUND_S, TRIAL_S, Pace
+from ansorpy.tasks.budget import LARGEST_ROUND, Budget
+from ansorpy.tasks.pace import (
+    FIRST_ROUND_S,
+    LEAST_ROUND,
+    ROUND_S,
+    TRIAL_S,
+    USUAL_ROUND,
+    Pace,
+)
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.schedulers.gradient import Gradient
 from tests.budget import examples
@@ -28,10 +35,9 @@ def spend(
         assert chosen is not None
         at = chosen.task
         size = pace.size(at, tasks, limit_s - clock)
-        took = later_x * (ROUND_S + size * TRIAL_S)
-        if not rounds[at]:
-            took = first_x * (FIRST_ROUND_S + size * TRIAL_S)
-        pace.note(at, not rounds[at], size, took)
+        factor, fixed_s = (later_x, ROUND_S) if rounds[at] else (first_x, FIRST_ROUND_S)
+        took = factor * (fixed_s + size * TRIAL_S)
+        pace.note(at, not rounds[at], size, took, factor * size * TRIAL_S)
         rounds[at].append(size)
         clock += took
     return clock, rounds
@@ -94,9 +100,20 @@ def test_what_rounds_took_is_learnt() -> None:
     pace = Pace(Budget(time_limit_s=100), 2)
     expected = pace.round_s(0, False, 16)
     for _ in range(50):
-        pace.note(0, False, 16, 4 * expected)
+        pace.note(0, False, 16, 4 * expected, 4 * 16 * TRIAL_S)
     assert pace.round_s(0, False, 16) == pytest.approx(4 * expected, rel=0.05)
     assert expected < pace.round_s(1, False, 16) < 4.1 * expected
+
+
+def test_rounds_are_larger_where_trials_are_short_beside_the_rest_of_a_round() -> None:
+    tasks = [progress(1.0, share=1.0)]
+    pace = Pace(Budget(time_limit_s=100), 1)
+    assert pace.usual == USUAL_ROUND
+    for size in (32, 24, 16):
+        pace.note(0, False, size, 2.0 + size * 0.05, size * 0.05)
+    assert pace.usual == LARGEST_ROUND
+    assert pace.round_s(0, False, 1) == pytest.approx(2.05, rel=0.2)
+    assert [pace.size(0, tasks, s) for s in (60.0, 6.0, 2.5)] == [32, 16, 11]
 
 
 def test_first_rounds_leave_half_of_the_time_they_need_not_take() -> None:
@@ -106,7 +123,7 @@ def test_first_rounds_leave_half_of_the_time_they_need_not_take() -> None:
         tasks = [progress(*([1.0] if n < at else []), share=1 / 30) for n in range(30)]
         sizes.append(pace.size(at, tasks, 100.0 - clock))
         took = 2 * pace.round_s(at, True, sizes[-1]) / pace.round_s(at, True, 0) * FIRST_ROUND_S
-        pace.note(at, True, sizes[-1], took)
+        pace.note(at, True, sizes[-1], took, 0.0)
         clock += took
     least_s = 30 * 2 * (FIRST_ROUND_S + LEAST_ROUND * TRIAL_S)
     assert least_s <= clock <= least_s + 0.55 * (100 - least_s)

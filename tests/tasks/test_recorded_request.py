@@ -159,7 +159,7 @@ def test_a_run_keeps_its_events_in_order(tmp_path: Path) -> None:
             )  # fmt: skip
             assert definition_json(task.dag) == definition_json(entry.task.dag)
         kinds = [event.kind for event in events]
-        assert kinds[:5] == ["request", "clock", "ask", "tell", "ask"]
+        assert kinds[:6] == ["request", "clock", "clock", "ask", "tell", "clock"]
         told = [n for event in events if event.kind == "tell" for n in numbers(event, "results")]
         assert told == list(range(1, 25))
         assert {database.record(n).kind for n in told} >= {TrialKind.OK, TrialKind.CRASH}

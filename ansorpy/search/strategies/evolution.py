@@ -21,6 +21,7 @@ from ansorpy.search.population import (
     Scored,
     best_groups,
     fittest,
+    groups_scored_again,
     merged,
     roulette,
     sample_valid,
@@ -82,11 +83,9 @@ class Evolution:
         if self._prepared is None:
             newcomers, found = self._bred(context, n)
         else:
-            newcomers, found = (
-                score_all(context.task, context.model, [(g.sketch, g.table) for g in groups])
-                for groups in self._prepared
-            )
-            self._prepared = None
+            (newcomers, found), self._prepared = self._prepared, None
+            again = groups_scored_again([*newcomers, *found], context.task, context.model)
+            newcomers, found = again[: len(newcomers)], again[len(newcomers) :]
         pairs = self._allocation(context)
         self._shares = pairs.shares(_best_scores(found))
         offers = {
