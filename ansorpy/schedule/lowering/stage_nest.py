@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import gcd, prod
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import (
     AxisKind,
     Binary,
@@ -37,19 +36,19 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.schedule.asynchronous import grouped
-from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, number
+from ansorpy.schedule.bounds.axes import is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
-from ansorpy.schedule.lowering.context import Index, LoweringContext
+from ansorpy.schedule.lowering.context import LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
-from ansorpy.schedule.lowering.each_element import EachElement
 from ansorpy.schedule.lowering.gpu.lane_loops import require_whole_fragments
 from ansorpy.schedule.lowering.gpu.pipeline import Producer, bound_to, padded_strides, pipelined
 from ansorpy.schedule.lowering.gpu.program import synchronised
-from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums, shared_reduce_loop
-from ansorpy.schedule.lowering.lane_sums import LaneSums
+from ansorpy.schedule.lowering.gpu.thread_sums import shared_reduce_loop
+from ansorpy.schedule.lowering.partial_sums import PartialSums
 from ansorpy.schedule.lowering.skipping import condition_to_add, repeated
 from ansorpy.schedule.lowering.tails import refuse_unsafe_shifts, second_body
 from ansorpy.schedule.lowering.tensorize import as_instruction
+from ansorpy.schedule.lowering.wide_sums import WideSums
 from ansorpy.schedule.shared_memory import copies_ahead, is_in_shared
 from ansorpy.schedule.stage import Attach, SplitRelation, Stage
 
@@ -64,7 +63,7 @@ class StageLowering(LoweringContext):
         return _StageNest(self, name).build()
 
 
-class _StageNest(EachElement):
+class _StageNest(PartialSums):
     """The loop nest of one stage while it is being built."""
 
     def __init__(self, outer: StageLowering, name: str):
@@ -74,8 +73,6 @@ class _StageNest(EachElement):
         self.tile: tuple[Var, Var] | None = None
         """Index and start of the tile with two bodies, until the bodies are built."""
         self.across = shared_reduce_loop(self.state, self.stage, self.kinds, outer.threads_around())
-        self.sums: LaneSums | ThreadSums | None = None
-        self.sums_level = 0
         self.lanes_in_use: Extent | None = None
         self.carries = [s for s in self.state.stages if s.carried and s.carried.host == name]
         self.second = second_body(self.stage, self.extents, self.kinds)
@@ -123,6 +120,8 @@ class _StageNest(EachElement):
             return self._in_lanes(level)
         if first_reduce and self.across is not None:
             return self._across_threads(level, self.across)
+        if first_reduce and self._rounds_late(level):
+            return self._in_float32(level)
         before = self._initial(level) if first_reduce else []
         made = self._loop(level, lambda: self._inside(level))
         made = grouped(made, 0) if first_reduce else made
@@ -194,7 +193,6 @@ class _StageNest(EachElement):
         return Seq(tuple(parts)) if len(parts) > 1 else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
-        """Queue bindings of tile starts for the ragged splits whose tile number is loop *name*."""
         for relation in self.stage.relations:
             if not is_ragged(relation, self.extents) or name != relation.children[0]:
                 continue
@@ -343,71 +341,22 @@ class _StageNest(EachElement):
         axes = (*self.op.axes, *self.op.reduce_axes)
         mapping: dict[Var, Expr] = {a: values[a.name] for a in axes}
         value = map_loads(substitute(source, mapping), lambda x: self.outer.load(self.name, x))
-        if self.sums is not None:
-            return self._guarded(self._masked(self.sums.added(self._sum_index(), value)))
         kind = body.kind if isinstance(body, Reduce) else None
         inner = {
             self.leaves[it.name] for it in self.stage.iters
             if it.kind is not AxisKind.REDUCE
             and self.kinds[it.name] in (ForKind.UNROLLED, ForKind.VECTORIZED)
         }  # fmt: skip
-        condition = None if kind is None else condition_to_add(value, kind, inner)
+        is_apart = self.sums is not None and not isinstance(self.sums, WideSums)
+        condition = None if kind is None or is_apart else condition_to_add(value, kind, inner)
         if condition is not None and isinstance(value, Select):
             value = value.then
-        stmt = self._masked(Store(self.buffer, self._write_index(), value, kind))
+        stmt = self._masked(
+            Store(self.buffer, self._write_index(), value, kind)
+            if self.sums is None
+            else self.sums.added(self._sum_index(), value)
+        )
         return self._guarded(stmt if condition is None else If(condition, stmt, None))
-
-    def _in_lanes(self, level: int) -> Stmt:
-        """The loops from *level* inward with a partial sum per lane, then their tree."""
-        body, fresh = self.op.body, self.outer.fresh
-        assert isinstance(body, Reduce) and self.stage.lanes is not None
-        names = [it.name for it in self.stage.iters]
-        inner = [self._number(names[n]) for n in self._space_from(level)]
-        shape = (*inner, self._number(self.stage.lanes))
-        shared = ForKind.PARALLEL in [self.kinds[name] for name in names[level:]]
-        sums = LaneSums.of(self.name, body.dtype, shape, body.kind, shared=shared)
-
-        def combined() -> Stmt:
-            return sums.combined(self._element(level), self.buffer, self._write_index(), fresh)
-
-        before = self._each(level, lambda: sums.cleared(self._element(level), fresh))
-        self.sums, self.sums_level = sums, level
-        made = self._loop(level, lambda: self._inside(level))
-        self.sums = None
-        after = self._each(level, lambda: self._guarded(combined()))
-        return Alloc(sums.buffer, Seq((before, made, after)))
-
-    def _sum_index(self) -> Index:
-        """Index of the current partial sum; the lane, if there are lanes, comes last."""
-        at = self._element(self.sums_level)
-        if self.stage.lanes is None:
-            return at
-        made = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
-        return (*at, linear(made[self.stage.lanes]).to_expr())
-
-    def _across_threads(self, level: int, across: str) -> Stmt:
-        """The loops from *level* inward with a partial sum per thread, then their combination."""
-        body, fresh = self.op.body, self.outer.fresh
-        assert isinstance(body, Reduce)
-        kind, var, threads = self.kinds[across], fresh(across), self._number(across)
-        inner = [self._number(self.stage.iters[n].name) for n in self._space_from(level)]
-        around = [(other, n) for other, (_, n) in self.outer.threads_around().items()]
-        sums = ThreadSums.of(self.name, body.dtype, inner, body.kind, var, threads, around, kind)
-
-        def at() -> Index:
-            return self._element(level)
-
-        def total(scratch: Buffer | None) -> Stmt:
-            place = (self.buffer, self._write_index())
-            return sums.total(at(), scratch, place, self._guarded, fresh)
-
-        with self.outer.loop((self.name, across), var, threads, kind):
-            self.leaves[across] = var
-            self._start_tiles(across, var)
-            self.sums, self.sums_level = sums, level
-            parts = self._loop(level, lambda: self._inside(level))
-            self.sums = None
-            return sums.nest(parts, lambda made: self._each(level, made), at, total)
 
     def _instruction(self, level: int) -> Stmt:
         """The loops from *level* inward as the instruction that the schedule names."""

@@ -1,0 +1,121 @@
+"""Sums of a stage that are kept apart until they are complete: in lanes, in threads, in float32."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.expr import Reduce, ReduceKind, Var
+from ansorpy.ir.extents import most
+from ansorpy.ir.loops import Alloc, Buffer, ForKind, Seq, Stmt
+from ansorpy.schedule.asynchronous import grouped
+from ansorpy.schedule.bounds.axes import axis_exprs
+from ansorpy.schedule.lowering.context import Index
+from ansorpy.schedule.lowering.each_element import EachElement
+from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums
+from ansorpy.schedule.lowering.lane_sums import LaneSums
+from ansorpy.schedule.lowering.wide_sums import WideSums
+from ansorpy.schedule.stage import Stage
+
+__all__ = ["PartialSums"]
+
+_ROUNDING = (ReduceKind.SUM, ReduceKind.PROD)
+
+
+class PartialSums(EachElement):
+    """The loops of a reduction with a buffer for its sums, and what completes them."""
+
+    sums: LaneSums | ThreadSums | WideSums | None = None
+    sums_level = 0
+    carries: list[Stage]
+
+    @abstractmethod
+    def _inside(self, level: int) -> Stmt:
+        """The body of loop *level*."""
+
+    @abstractmethod
+    def _start_tiles(self, name: str, var: Var) -> None:
+        """Queue bindings of tile starts for the ragged splits whose tile number is loop *name*."""
+
+    def _in_lanes(self, level: int) -> Stmt:
+        """The loops from *level* inward with a partial sum per lane, then their tree."""
+        body, fresh = self.op.body, self.outer.fresh
+        assert isinstance(body, Reduce) and self.stage.lanes is not None
+        names = [it.name for it in self.stage.iters]
+        inner = [self._number(names[n]) for n in self._space_from(level)]
+        shape = (*inner, self._number(self.stage.lanes))
+        shared = ForKind.PARALLEL in [self.kinds[name] for name in names[level:]]
+        sums = LaneSums.of(self.name, body.dtype, shape, body.kind, shared=shared)
+
+        def combined() -> Stmt:
+            return sums.combined(self._element(level), self.buffer, self._write_index(), fresh)
+
+        before = self._each(level, lambda: sums.cleared(self._element(level), fresh))
+        self.sums, self.sums_level = sums, level
+        made = self._loop(level, lambda: self._inside(level))
+        self.sums = None
+        after = self._each(level, lambda: self._guarded(combined()))
+        return Alloc(sums.buffer, Seq((before, made, after)))
+
+    def _rounds_late(self, level: int) -> bool:
+        """Whether the loops from *level* inward add 16-bit floats in a buffer that may be wide.
+
+        Instructions and attention have wide sums of their own, and threads no common buffer.
+        """
+        body, stage = self.op.body, self.stage
+        assert isinstance(body, Reduce)
+        by_itself = stage.tensorized or stage.carried or stage.rescaled or self.carries
+        bound = any(self.kinds[it.name].is_bound for it in stage.iters[level:])
+        rounds = body.dtype.of_sums is not body.dtype and body.kind in _ROUNDING
+        return rounds and not by_itself and not bound
+
+    def _in_float32(self, level: int) -> Stmt:
+        """The loops from *level* inward with sums in float32, which are then rounded."""
+        body = self.op.body
+        assert isinstance(body, Reduce)
+        names = [it.name for it in self.stage.iters]
+        shape = tuple(most(self.extents[names[n]]) for n in self._space_from(level))
+        shared = ForKind.PARALLEL in [self.kinds[name] for name in names[level:]]
+        sums = WideSums.of(self.name, body.dtype, shape, body.kind, shared=shared)
+
+        def rounded() -> Stmt:
+            store = sums.rounded(self._element(level), self.buffer, self._write_index())
+            return self._guarded(store)
+
+        before = self._each(level, lambda: sums.cleared(self._element(level)))
+        self.sums, self.sums_level = sums, level
+        made = grouped(self._loop(level, lambda: self._inside(level)), 0)
+        self.sums = None
+        return Alloc(sums.buffer, Seq((before, made, self._each(level, rounded))))
+
+    def _sum_index(self) -> Index:
+        """Index of the current partial sum; the lane, if there are lanes, comes last."""
+        at = self._element(self.sums_level)
+        if self.stage.lanes is None:
+            return at
+        made = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
+        return (*at, linear(made[self.stage.lanes]).to_expr())
+
+    def _across_threads(self, level: int, across: str) -> Stmt:
+        """The loops from *level* inward with a partial sum per thread, then their combination."""
+        body, fresh = self.op.body, self.outer.fresh
+        assert isinstance(body, Reduce)
+        kind, var, threads = self.kinds[across], fresh(across), self._number(across)
+        inner = [self._number(self.stage.iters[n].name) for n in self._space_from(level)]
+        around = [(other, n) for other, (_, n) in self.outer.threads_around().items()]
+        sums = ThreadSums.of(self.name, body.dtype, inner, body.kind, var, threads, around, kind)
+
+        def at() -> Index:
+            return self._element(level)
+
+        def total(scratch: Buffer | None) -> Stmt:
+            place = (self.buffer, self._write_index())
+            return sums.total(at(), scratch, place, self._guarded, fresh)
+
+        with self.outer.loop((self.name, across), var, threads, kind):
+            self.leaves[across] = var
+            self._start_tiles(across, var)
+            self.sums, self.sums_level = sums, level
+            parts = self._loop(level, lambda: self._inside(level))
+            self.sums = None
+            return sums.nest(parts, lambda made: self._each(level, made), at, total)
