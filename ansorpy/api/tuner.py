@@ -174,7 +174,7 @@ class Tuner:
             budget,
             runner,
             self.database,
-            options=replace(options, networks=tuple(networks), ahead=self._may_compute_meanwhile),
+            options=replace(options, networks=tuple(networks), ahead=self._leaves_cores_free),
             listener=self.request.listener,
             journal=RecordingJournal(self.database, self.began_at),
         )
@@ -182,8 +182,9 @@ class Tuner:
         return tuning
 
     @property
-    def _may_compute_meanwhile(self) -> bool:
-        """Whether programs are timed on GPUs or on other kinds of machines than this one."""
+    def _leaves_cores_free(self) -> bool:
+        """Whether what is timed cannot be disturbed by computing here: it runs on GPUs, or on
+        machines of another kind."""
         target = self.request.target
         return bool(target.gpus()) or not target.runs_on_host()
 

@@ -105,7 +105,8 @@ class TaskSearch:
         """Run one round of at most *n* trials; return how many were spent.
 
         If *ahead*, a strategy that can (:class:`Preparing`) prepares for the next round while this
-        one is measured.
+        one is measured, unless this one includes the default schedule: whether all its candidates
+        are measured shows only then.
 
         The first round of several trials ends with the default schedule, so that the result is
         never slower than that; it is skipped when it is certain to be slower.  If all earlier
@@ -210,11 +211,11 @@ class TaskSearch:
             self.history.replace_finalists(again)
         self._report(Phase.RETIMED)
 
-    def _measure(self, picked: Sequence[Candidate], ahead: int = 0) -> list[_Found]:
+    def _measure(self, picked: Sequence[Candidate], following: int = 0) -> list[_Found]:
         """Measure the candidates; one whose program cannot be built counts as a failed trial.
 
-        Meanwhile prepares for a round of *ahead* trials.  Leaves out those cut off by the time
-        limit.
+        Meanwhile prepares for a *following* round of so many trials (0: none).  Leaves out those
+        cut off by the time limit.
         """
         found: list[_Found] = []
         states: dict[State, Candidate] = {}
@@ -229,13 +230,17 @@ class TaskSearch:
                 end = TrialEnd(candidate.sketch.state, result, record=record)
                 found.append((candidate, end))
                 self._count(end)
-        journal = self.trials.journal
-        with self._preparing(ahead):
-            began_s = journal.seconds()
-            ends = self.trials.run(self.task, list(states), self._count)
-            self.measuring_s += journal.seconds() - began_s
+        with self._preparing(following):
+            ends = self._run(list(states))
         found += zip(states.values(), ends, strict=True)
         return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
+
+    def _run(self, states: Sequence[State]) -> list[TrialEnd]:
+        """Measure *states*; a replay reads from the journal what that took."""
+        began_s = self.trials.journal.seconds()
+        ends = self.trials.run(self.task, states, self._count)
+        self.measuring_s += self.trials.journal.seconds() - began_s
+        return ends
 
     @contextmanager
     def _preparing(self, n: int) -> Iterator[None]:
@@ -263,7 +268,7 @@ class TaskSearch:
         best_s = self.history.best_s
         if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
             return False
-        [end] = self.trials.run(self.task, [default], self._count)
+        [end] = self._run([default])
         if end.result.kind is TrialKind.CUT:
             self.default_pending = True
             return True

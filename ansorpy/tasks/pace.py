@@ -52,7 +52,7 @@ class _Elapsed:
 
 
 @dataclass
-class _Later:
+class _LaterRounds:
     """Later rounds so far: their trials, and what they take apart from these."""
 
     rounds: _Elapsed = field(default_factory=_Elapsed)
@@ -81,21 +81,24 @@ class Pace:
     first_share: float = 0.5
     largest_first: int = 16
     _first: _Elapsed = field(default_factory=_Elapsed)
-    _later: _Later = field(default_factory=_Later)
-    _each: dict[int, _Later] = field(default_factory=dict)
+    _later: _LaterRounds = field(default_factory=_LaterRounds)
+    _each: dict[int, _LaterRounds] = field(default_factory=dict)
     _extra: int = 0
     """Trials that first rounds had beyond the minimum."""
 
     def note(
         self, at: int, is_first: bool, trials: int, seconds: float, measuring_s: float
     ) -> None:
-        """Record that a round of task *at* took *seconds*, and its *trials* part of that."""
+        """Record that a round of task *at* took *seconds*, *measuring_s* of these for its *trials*.
+
+        First rounds are estimated as a whole.
+        """
         if is_first:
             self._first.took_s += seconds
             self._first.expected_s += FIRST_ROUND_S + trials * TRIAL_S
             self._extra += max(trials - LEAST_ROUND, 0)
             return
-        for later in (self._later, self._each.setdefault(at, _Later())):
+        for later in (self._later, self._each.setdefault(at, _LaterRounds())):
             later.note(trials, seconds, measuring_s)
 
     def round_s(self, at: int, is_first: bool, trials: int) -> float:
@@ -154,9 +157,12 @@ class Pace:
 
     @property
     def _all_later_s(self) -> tuple[float, float]:
-        """Seconds of a later round of any task apart from its trials, and of a trial."""
-        later = self._later
-        return ROUND_S * later.rounds.scale(1.0, 0.5), TRIAL_S * later.trials.scale(1.0, 0.5)
+        """Seconds of a later round of any task apart from its trials, and of a trial.
+
+        Before there were any, both are expected to be as slow as the first rounds were.
+        """
+        later, prior = self._later, self._first.scale(1.0, 2.0)
+        return ROUND_S * later.rounds.scale(prior, 0.5), TRIAL_S * later.trials.scale(prior, 0.5)
 
     def _parts_s(self, at: int, is_first: bool) -> tuple[float, float]:
         """Seconds of a round of task *at* apart from its trials, and of a trial.
@@ -165,7 +171,7 @@ class Pace:
         """
         if is_first:
             return self._first_scale * FIRST_ROUND_S, self._first_scale * TRIAL_S
-        own = self._each.get(at, _Later())
+        own = self._each.get(at, _LaterRounds())
         round_s, trial_s = self._all_later_s
         return (
             ROUND_S * own.rounds.scale(round_s / ROUND_S, 0.5),

@@ -253,15 +253,19 @@ class _Run:
                 return Ending.TRIALS
             if left_s is not None and left_s <= 0:
                 return Ending.TIME
-            chosen = self.scheduler.next(tasks, self.rng)
+            fitting = [
+                replace(task, alive=task.alive and self._fits(at, task, left_s))
+                for at, task in enumerate(tasks)
+            ]
+            chosen = self.scheduler.next(fitting, self.rng)
+            if chosen is None and fitting != tasks:
+                return Ending.TIME
             if chosen is None and left_s is not None and self._may_go_on():
                 self.is_overtime = True
                 continue
             if chosen is None:
                 return self._ending(tasks)
             at = chosen.task
-            if left_s is not None and not self._fits(at, left_s):
-                return Ending.TIME
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
             size = min(ceil(chosen.part * size), self._allowed(at))
             ahead = self.options.ahead and self._expects_more(at, size, left_s)
@@ -275,10 +279,14 @@ class _Run:
                 took_s, measuring_s = left_s - after_s, search.measuring_s - before_s
                 self.pace.note(at, tasks[at].rounds == 0, spent, took_s, measuring_s)
 
-    def _fits(self, at: int, left_s: float) -> bool:
-        """Whether a round of task *at* can be expected to end in time; without a program, it may
-        take whatever is left."""
-        return self.searches[at].history.best is None or self.pace.round_s(at, False, 1) <= left_s
+    def _fits(self, at: int, task: TaskProgress, left_s: float | None) -> bool:
+        """Whether a round of *task*, number *at*, is expected to end within *left_s*.
+
+        A first round, and one of a task without a program, may take whatever is left.
+        """
+        if left_s is None or not task.rounds or self.searches[at].history.best is None:
+            return True
+        return self.pace.round_s(at, False, 1) <= left_s
 
     def _expects_more(self, at: int, size: int, left_s: float | None) -> bool:
         """Whether the budget will allow another round after one of *size* trials of task *at*."""

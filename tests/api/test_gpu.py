@@ -25,6 +25,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
+from ansorpy.tasks.recorded_request import read_request
 from tests.codegen.cuda.simulated import GPU, SimulatedDevice
 from tests.measure.gpu.simulated import simulated_built
 from tests.rules.attentions import attend
@@ -95,6 +96,8 @@ def test_tuning_measures_on_the_gpu_and_gives_a_kernel_that_runs_there(
     task = Task(ap.ComputeDAG.of([a, b, c]), GPU, 1)
     with Database(db) as database:
         assert database.trials(task.key) == 3
+        request = read_request(database.sessions.events(1)[0], database)
+        assert request.options.at("ahead") is True
     again = ap.tune([a, b, c], trials=3, target=GPU, db=db)  # nothing is left to measure
     assert again.median_ms == kernel.median_ms
 

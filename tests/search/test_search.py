@@ -322,6 +322,19 @@ def test_what_was_prepared_is_scored_by_the_model_of_the_day() -> None:
     assert at.rng.bit_generator.state != state  # nothing was prepared, so it breeds
 
 
+def test_enough_is_prepared_after_many_measurements() -> None:
+    task = matmul(48, 48, 48)
+    at = Context(task, sampler(task), AnalyticModel(), np.random.default_rng(0))
+    strategy = Evolution(population=256, considered=32)
+    for _ in range(8):
+        picked = strategy.ask(at, 32).best[:32]
+        assert len(picked) == 32
+        at.note(picked)
+        results = [MeasureResult(TrialKind.OK, (true_seconds(task, c.state()),)) for c in picked]
+        strategy.prepare(at, 32)
+        strategy.tell(list(zip(picked, results, strict=True)))
+
+
 class Meanwhile(Evolution):
     """Tells when it prepares."""
 
@@ -355,6 +368,19 @@ def test_a_round_is_prepared_while_the_one_before_is_measured() -> None:
     began.clear()
     assert found.step(8) == 8 and not began.is_set()
     assert len(found.context.measured) == found.history.trials
+
+
+def test_an_error_while_preparing_ends_the_run_with_its_trials_kept(tmp_path: Path) -> None:
+    class Broken(Evolution):
+        def prepare(self, context: Context, n: int) -> None:
+            raise MemoryError("no room")
+
+    with Database(tmp_path / "tune.db") as database:
+        found = search(dense_relu(16, 32, 64), database=database, strategy=Broken)
+        found.step(8)
+        with pytest.raises(MemoryError, match="no room"):
+            found.step(8, ahead=True)
+        assert database.trials(found.task.key) == 16
 
 
 def test_measured_candidates_are_counted_by_sketch() -> None:

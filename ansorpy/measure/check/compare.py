@@ -87,20 +87,22 @@ def limits(want: Array, allowed: float, *, by_block: bool = False, least: float 
 def tolerance(dag: ComputeDAG, output: Tensor) -> float:
     """Largest error allowed in *output*, as a fraction of its largest reference value.
 
-    Rounding errors of a sum of K terms grow like sqrt(K) for random data; the coarsest type on the
-    path to the output sets the unit.  Errors that stages declare are added (``attrs.error``:
-    Winograd, approximated functions).  A saturating output does not show how large the sums before
-    it were: for random data they and their errors grow like sqrt(K).  The bound of such a function
-    counts as at least one, because whatever scales it down also scales the errors down.  The
-    tolerance is 0 for integers and booleans, which must be equal.
+    Rounding errors of a sum of K terms grow like sqrt(K) for random data, in units of the type in
+    which sums are computed; of all else, the coarsest type on the path to the output sets the unit.
+    Errors that stages declare are added (``attrs.error``: Winograd, approximated functions).  A
+    saturating output does not show how large the sums before it were: for random data they and
+    their errors grow like sqrt(K).  The bound of such a function counts as at least one, because
+    whatever scales it down also scales the errors down.  The tolerance is 0 for integers and
+    booleans, which must be equal.
     """
     stages = dag.leading_to(output)
     if not output.dtype.is_float:
         return 0.0
     terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
-    epsilon = _epsilon(stages, output)
+    types = [op.dtype for op in stages if op.dtype.is_float] + [output.dtype]
+    epsilon, of_sums = (max(t.epsilon for t in of) for of in (types, [t.of_sums for t in types]))
     hidden = max(1.0, math.sqrt(terms) / max(1.0, largest_value(output)))
-    rounding = epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms))
+    rounding = _BASE_ULPS * epsilon + _ULPS_PER_ROOT_TERM * math.sqrt(terms) * of_sums
     return rounding * hidden + _stated(stages)
 
 

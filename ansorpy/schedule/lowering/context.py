@@ -172,7 +172,8 @@ class LoweringContext:
             return self._packed(stage, name, load.indices)
         buffer, origins = self.buffers[name], self.origin(name)
         inside = zip(load.indices, origins, strict=True)
-        return Load(buffer, tuple(self.simple(index - origin) for index, origin in inside))
+        at = tuple(self.simple(index - origin) for index, origin in inside)
+        return Load(buffer, at).astype(load.dtype)
 
     def simple(self, index: Expr) -> Expr:
         """*index* with common terms cancelled, and simplified using the ranges of the loops."""

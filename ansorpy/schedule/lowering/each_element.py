@@ -29,7 +29,7 @@ class EachElement(StageIndices, ABC):
         body = self.op.body
         if not isinstance(body, Reduce):
             return []
-        value = as_expr(body.kind.identity(body.dtype), body.dtype)
+        value = as_expr(body.kind.identity(self.buffer.dtype), self.buffer.dtype)
 
         def cleared() -> Stmt:
             return self._guarded(Store(self.buffer, self._write_index(), value, None))

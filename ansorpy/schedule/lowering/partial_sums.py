@@ -5,29 +5,25 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.expr import Reduce, ReduceKind, Var
+from ansorpy.ir.expr import Reduce, Var
 from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Alloc, Buffer, ForKind, Seq, Stmt
 from ansorpy.schedule.asynchronous import grouped
 from ansorpy.schedule.bounds.axes import axis_exprs
 from ansorpy.schedule.lowering.context import Index
 from ansorpy.schedule.lowering.each_element import EachElement
+from ansorpy.schedule.lowering.float32_sums import Float32Sums, adds_halves
 from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums
 from ansorpy.schedule.lowering.lane_sums import LaneSums
-from ansorpy.schedule.lowering.wide_sums import WideSums
-from ansorpy.schedule.stage import Stage
 
 __all__ = ["PartialSums"]
-
-_ROUNDING = (ReduceKind.SUM, ReduceKind.PROD)
 
 
 class PartialSums(EachElement):
     """The loops of a reduction with a buffer for its sums, and what completes them."""
 
-    sums: LaneSums | ThreadSums | WideSums | None = None
+    sums: LaneSums | ThreadSums | Float32Sums | None = None
     sums_level = 0
-    carries: list[Stage]
 
     @abstractmethod
     def _inside(self, level: int) -> Stmt:
@@ -57,17 +53,17 @@ class PartialSums(EachElement):
         after = self._each(level, lambda: self._guarded(combined()))
         return Alloc(sums.buffer, Seq((before, made, after)))
 
-    def _rounds_late(self, level: int) -> bool:
-        """Whether the loops from *level* inward add 16-bit floats in a buffer that may be wide.
+    def _needs_float32(self, level: int) -> bool:
+        """Whether the loops from *level* inward add 16-bit floats in a buffer of that type.
 
-        Instructions and attention have wide sums of their own, and threads no common buffer.
+        Threads inside have no common buffer for sums, and lanes around the reduction no memory of
+        their own: those become registers later, which are float32.
         """
-        body, stage = self.op.body, self.stage
-        assert isinstance(body, Reduce)
-        by_itself = stage.tensorized or stage.carried or stage.rescaled or self.carries
-        bound = any(self.kinds[it.name].is_bound for it in stage.iters[level:])
-        rounds = body.dtype.of_sums is not body.dtype and body.kind in _ROUNDING
-        return rounds and not by_itself and not bound
+        if self.buffer.dtype is self.op.dtype.of_sums or not adds_halves(self.state, self.stage):
+            return False
+        names = [it.name for it in self.stage.iters]
+        around = any(self.kinds[name] is ForKind.VECTORIZED for name in names[:level])
+        return not around and not any(self.kinds[name].is_bound for name in names[level:])
 
     def _in_float32(self, level: int) -> Stmt:
         """The loops from *level* inward with sums in float32, which are then rounded."""
@@ -76,13 +72,16 @@ class PartialSums(EachElement):
         names = [it.name for it in self.stage.iters]
         shape = tuple(most(self.extents[names[n]]) for n in self._space_from(level))
         shared = ForKind.PARALLEL in [self.kinds[name] for name in names[level:]]
-        sums = WideSums.of(self.name, body.dtype, shape, body.kind, shared=shared)
+        sums = Float32Sums.of(self.name, body.dtype, shape, body.kind, shared=shared)
 
         def rounded() -> Stmt:
             store = sums.rounded(self._element(level), self.buffer, self._write_index())
             return self._guarded(store)
 
-        before = self._each(level, lambda: sums.cleared(self._element(level)))
+        def cleared() -> Stmt:
+            return self._guarded(sums.cleared(self._element(level)))
+
+        before = self._each(level, cleared)
         self.sums, self.sums_level = sums, level
         made = grouped(self._loop(level, lambda: self._inside(level)), 0)
         self.sums = None

@@ -40,15 +40,16 @@ from ansorpy.schedule.bounds.axes import is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.lowering.context import LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
+from ansorpy.schedule.lowering.float32_sums import adds_halves
 from ansorpy.schedule.lowering.gpu.lane_loops import require_whole_fragments
 from ansorpy.schedule.lowering.gpu.pipeline import Producer, bound_to, padded_strides, pipelined
 from ansorpy.schedule.lowering.gpu.program import synchronised
-from ansorpy.schedule.lowering.gpu.thread_sums import shared_reduce_loop
+from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums, shared_reduce_loop
+from ansorpy.schedule.lowering.lane_sums import LaneSums
 from ansorpy.schedule.lowering.partial_sums import PartialSums
 from ansorpy.schedule.lowering.skipping import condition_to_add, repeated
 from ansorpy.schedule.lowering.tails import refuse_unsafe_shifts, second_body
 from ansorpy.schedule.lowering.tensorize import as_instruction
-from ansorpy.schedule.lowering.wide_sums import WideSums
 from ansorpy.schedule.shared_memory import copies_ahead, is_in_shared
 from ansorpy.schedule.stage import Attach, SplitRelation, Stage
 
@@ -120,7 +121,7 @@ class _StageNest(PartialSums):
             return self._in_lanes(level)
         if first_reduce and self.across is not None:
             return self._across_threads(level, self.across)
-        if first_reduce and self._rounds_late(level):
+        if first_reduce and self._needs_float32(level):
             return self._in_float32(level)
         before = self._initial(level) if first_reduce else []
         made = self._loop(level, lambda: self._inside(level))
@@ -282,7 +283,10 @@ class _StageNest(PartialSums):
         strides = padded_strides(shape, number(stage.pad))
         scope = self._scope(stage, level)
         swizzle = gcd(stage.swizzle, shape[-1] * stage.op.dtype.bytes) if stage.swizzle else 0
-        buffer = Buffer(stage.name, shape, stage.op.dtype, scope, strides, stage.fragment, swizzle)
+        dtype = stage.op.dtype
+        if scope is Scope.LOCAL and adds_halves(self.state, stage):
+            dtype = dtype.of_sums
+        buffer = Buffer(stage.name, shape, dtype, scope, strides, stage.fragment, swizzle)
         require_whole_fragments(self.state, stage, buffer)
         if stage.name in self.outer.overlays:
             buffer = self.outer.buffers[self.outer.overlays[stage.name]]
@@ -347,15 +351,16 @@ class _StageNest(PartialSums):
             if it.kind is not AxisKind.REDUCE
             and self.kinds[it.name] in (ForKind.UNROLLED, ForKind.VECTORIZED)
         }  # fmt: skip
-        is_apart = self.sums is not None and not isinstance(self.sums, WideSums)
-        condition = None if kind is None or is_apart else condition_to_add(value, kind, inner)
+        # Lanes and threads run together, whatever the condition of one of them.
+        together = isinstance(self.sums, LaneSums | ThreadSums)
+        condition = None if kind is None or together else condition_to_add(value, kind, inner)
         if condition is not None and isinstance(value, Select):
             value = value.then
-        stmt = self._masked(
-            Store(self.buffer, self._write_index(), value, kind)
-            if self.sums is None
-            else self.sums.added(self._sum_index(), value)
-        )
+        if self.sums is None:
+            value = value.astype(self.buffer.dtype)
+            stmt = self._masked(Store(self.buffer, self._write_index(), value, kind))
+        else:
+            stmt = self._masked(self.sums.added(self._sum_index(), value))
         return self._guarded(stmt if condition is None else If(condition, stmt, None))
 
     def _instruction(self, level: int) -> Stmt:

@@ -81,7 +81,8 @@ class Evolution:
 
     def ask(self, context: Context, n: int) -> Pool:
         if self._prepared is None:
-            newcomers, found = self._bred(context, n)
+            newcomers, found = self._generations(context)
+            found = self._merged(found, n, context) if self.doubt else found
         else:
             (newcomers, found), self._prepared = self._prepared, None
             again = groups_scored_again([*newcomers, *found], context.task, context.model)
@@ -97,17 +98,20 @@ class Evolution:
     def prepare(self, context: Context, n: int) -> None:
         """Breed the generations that the next :meth:`ask` offers; the model scores them again then.
 
-        The best rows of each pair are enough for that.
+        Of each pair it keeps as many of the best rows as of a placed sketch, besides the measured.
         """
-        newcomers, found = self._bred(context, n)
+        newcomers, found = self._generations(context)
         pairs: dict[Pair, list[Scored]] = {}
-        for group in found:
+        for group in self._merged(found, n, context):
             pairs.setdefault(group.sketch.pair, []).append(group)
-        kept = [group for own in pairs.values() for group in fittest(own, self.considered)]
+        kept: list[Scored] = []
+        for own in pairs.values():
+            measured = sum(context.measured_of[group.sketch.key] for group in own)
+            kept += fittest(own, self._kept(n) + measured)
         self._prepared = newcomers, kept
 
-    def _bred(self, context: Context, n: int) -> tuple[list[Scored], list[Scored]]:
-        """The first generation, and the best of all generations."""
+    def _generations(self, context: Context) -> tuple[list[Scored], list[Scored]]:
+        """The first generation, and all of them."""
         pairs = self._allocation(context)
         groups = self._first(context, pairs)
         newcomers = [g for g in groups if len(g)]
@@ -119,10 +123,15 @@ class Evolution:
             self._shares = pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)
             found += groups
-        if self.doubt:
-            kept = max(2 * n, self.considered)
-            found = [merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
         return newcomers, found
+
+    def _merged(self, found: Sequence[Scored], n: int, context: Context) -> list[Scored]:
+        """The best distinct rows of each placed sketch, besides the measured ones."""
+        measured = context.measured_of
+        return [merged(found, s, self._kept(n) + measured[s.key]) for s in _sketches(found)]
+
+    def _kept(self, n: int) -> int:
+        return max(2 * n, self.considered)
 
     def _allocation(self, context: Context) -> Allocation:
         if self._pairs is None:
