@@ -35,6 +35,8 @@ _ASSUMED_SCALE = 1.75
 The heaviest task comes first, and what its round takes too long is lost to all others.  Of 1, 1.25,
 1.5, 1.75 and 2, only 1.75 gives every heavy task half its plan in 180 cases of simulated machines.
 """
+_DOUBT_S = 0.5
+"""As many expected seconds as this weigh as much as what later rounds were expected to take."""
 USUAL_ROUND = 16
 """Minimum trials of a later round under a time limit, so that most of the round is measuring."""
 
@@ -108,7 +110,7 @@ class Pace:
 
     @property
     def usual(self) -> int:
-        """Minimum trials of a later round while there is time for several."""
+        """Minimum trials of a later round while there is time for four; half as many otherwise."""
         round_s, trial_s = self._all_later_s
         share = round_s / trial_s / (ROUND_S / TRIAL_S)
         return min(max(USUAL_ROUND, ceil(share * USUAL_ROUND)), LARGEST_ROUND)
@@ -161,8 +163,11 @@ class Pace:
 
         Before there were any, both are expected to be as slow as the first rounds were.
         """
-        later, prior = self._later, self._first.scale(1.0, 2.0)
-        return ROUND_S * later.rounds.scale(prior, 0.5), TRIAL_S * later.trials.scale(prior, 0.5)
+        prior = self._first.scale(1.0, 2.0)
+        rounds, trials = (
+            elapsed.scale(prior, _DOUBT_S) for elapsed in (self._later.rounds, self._later.trials)
+        )
+        return ROUND_S * rounds, TRIAL_S * trials
 
     def _parts_s(self, at: int, is_first: bool) -> tuple[float, float]:
         """Seconds of a round of task *at* apart from its trials, and of a trial.
@@ -174,8 +179,8 @@ class Pace:
         own = self._each.get(at, _LaterRounds())
         round_s, trial_s = self._all_later_s
         return (
-            ROUND_S * own.rounds.scale(round_s / ROUND_S, 0.5),
-            TRIAL_S * own.trials.scale(trial_s / TRIAL_S, 0.5),
+            ROUND_S * own.rounds.scale(round_s / ROUND_S, _DOUBT_S),
+            TRIAL_S * own.trials.scale(trial_s / TRIAL_S, _DOUBT_S),
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.measure.check.bounds import largest_value
 
@@ -99,11 +100,11 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
     if not output.dtype.is_float:
         return 0.0
     terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
-    types = [op.dtype for op in stages if op.dtype.is_float] + [output.dtype]
-    epsilon, of_sums = (max(t.epsilon for t in of) for of in (types, [t.of_sums for t in types]))
     hidden = max(1.0, math.sqrt(terms) / max(1.0, largest_value(output)))
-    rounding = _BASE_ULPS * epsilon + _ULPS_PER_ROOT_TERM * math.sqrt(terms) * of_sums
-    return rounding * hidden + _stated(stages)
+    types = _floats(stages, output)
+    of_sums = _epsilon(dtype.of_sums for dtype in types)
+    summing = _ULPS_PER_ROOT_TERM * math.sqrt(terms) * of_sums
+    return (_BASE_ULPS * _epsilon(types) + summing) * hidden + _stated(stages)
 
 
 def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
@@ -117,14 +118,18 @@ def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
     if not allowed:
         return 0.0
     stages = dag.leading_to(output)
-    lost = _ULPS_OF_MAGNITUDE * _epsilon(stages, output) + _stated(stages)
+    lost = _ULPS_OF_MAGNITUDE * _epsilon(_floats(stages, output)) + _stated(stages)
     return magnitude * lost / allowed
 
 
-def _epsilon(stages: Iterable[ComputeOp], output: Tensor) -> float:
-    """Machine epsilon of the coarsest type on the path to *output*."""
-    types = [op.dtype for op in stages if op.dtype.is_float]
-    return max(dtype.epsilon for dtype in (*types, output.dtype))
+def _floats(stages: Iterable[ComputeOp], output: Tensor) -> list[DType]:
+    """The floating-point types on the path to *output*, which has one."""
+    return [*(op.dtype for op in stages if op.dtype.is_float), output.dtype]
+
+
+def _epsilon(types: Iterable[DType]) -> float:
+    """Machine epsilon of the coarsest of *types*."""
+    return max(dtype.epsilon for dtype in types)
 
 
 def stated_error(dag: ComputeDAG) -> float:

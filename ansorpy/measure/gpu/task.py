@@ -43,6 +43,7 @@ least; without a context it falls from 1,980 to 345 MHz."""
 _WAKE_S = 0.05
 """Seconds of work that raise the clock."""
 _FILLS = 64
+"""Fills between two readings of that time."""
 
 
 class GpuTask:
