@@ -97,11 +97,12 @@ def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
         rows.append((
             name, _ms(ours), heat.limit.text, _ms(theirs),
             "" if tuning is None else f"{figure(tuning['seconds'])}s",
+            "" if tuning is None else tuning["functions"],
             "" if ours is None or theirs is None else f"{theirs / ours:.2f}",
         ))  # fmt: skip
     if not rows:
         return Section("\n".join(notes))
-    heading = ("", f"{OURS} ms", "after", f"{METASCHEDULE} ms", "after", "ratio")
+    heading = ("", f"{OURS} ms", "after", f"{METASCHEDULE} ms", "after", "functions", "ratio")
     trials = settings.trials or TRIALS
     text = f"{METASCHEDULE} measures {trials} programs of each task; above 1, ours is faster."
     return Section("\n\n".join((text, *notes)), markdown(heading, rows))

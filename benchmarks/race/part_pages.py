@@ -36,18 +36,26 @@ HEADING, MARK = "## What we saw", "benchmarks.race"
 
 
 def write_part_pages(docs: Path, settings: StudySettings, outcomes: Outcomes) -> list[Path]:
-    """Fill the section :data:`HEADING` of every page in *docs*; return those that changed."""
+    """Fill the section :data:`HEADING` of every page in *docs*; return those that changed.
+
+    A page of a part that has no outcome keeps the figures that it has, and the code they name.
+    """
     changed = []
     for kind, folder in FOLDERS.items():
         for page in sorted((docs / folder).glob("*.md")):
             before = page.read_text()
-            if f"{HEADING}\n" not in before:
+            seen = _seen(kind, page.stem, settings, outcomes)
+            if f"{HEADING}\n" not in before or (seen is None and _is_filled(before)):
                 continue
-            after = _filled(before, _seen(kind, page.stem, settings, outcomes))
+            after = _filled(before, seen or _not_seen(kind))
             if after != before:
                 page.write_text(after)
                 changed.append(page)
     return changed
+
+
+def _is_filled(text: str) -> bool:
+    return marks(MARK)[0] in text
 
 
 def _filled(text: str, seen: str) -> str:
@@ -61,10 +69,10 @@ def _filled(text: str, seen: str) -> str:
     return into(text, seen, MARK)
 
 
-def _seen(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) -> str:
+def _seen(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) -> str | None:
     """A table row for each measure of the part, beside the default and the plainest part."""
     if kind not in STAGES:
-        return "Not raced: what it gains depends on the records that there are."
+        return None
     names = (name, Contestant.default().parts[kind], PLAINEST[kind])
     rows = [
         (what, *(_mean(scores, one, name) for one in names))
@@ -72,10 +80,17 @@ def _seen(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) -> 
         if name in scores
     ]
     if not rows:
-        return f"No results yet: `python -m benchmarks.race --stage {STAGES[kind]} report`."
+        return None
     table = markdown(("geometric means", *(f"`{one}`" for one in names)), rows)
-    where, code = outcomes.conditions.machine, outcomes.conditions.code
-    return f"{table}\n\n{where}; ansorpy {code}; [the race](../../results/race.md)."
+    codes = {o.code for o in outcomes if any(name in part.split(":") for part in o.parts)}
+    where = f"{outcomes.conditions.machine}; ansorpy {', '.join(sorted(codes))}"
+    return f"{table}\n\n{where}; [the race](../../results/race.md)."
+
+
+def _not_seen(kind: str) -> str:
+    if kind not in STAGES:
+        return "Not raced: what it gains depends on the records that there are."
+    return f"No results yet: `python -m benchmarks.race --stage {STAGES[kind]} report`."
 
 
 def _measures(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ansorpy.errors import UnsupportedModel
@@ -22,9 +23,9 @@ from ansorpy.ir.expr import (
     Reduce,
     Select,
 )
-from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["te_tensors"]
+__all__ = ["relax_module", "te_tensors"]
 
 _BINARY: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.ADD: operator.add,
@@ -57,6 +58,35 @@ def te_tensors(dag: ComputeDAG, tvm: Any) -> list[Any]:
     for op in dag.computes:
         made[op] = _compute(op, made, tvm)
     return [made[op] for op in (*dag.args, *dag.outputs)]
+
+
+def relax_module(dag: ComputeDAG, tvm: Any) -> Any:
+    """*dag* as a network of Relax, an operator for each stage; TVM then fuses as it does in others.
+
+    Raises:
+        UnsupportedModel: It has an expression that no benchmark has.
+    """
+    relax = tvm.relax
+    made = {
+        given: relax.Var(given.name, relax.TensorType(given.shape, given.dtype.value))
+        for given in dag.args
+    }
+    builder = relax.BlockBuilder()
+    with builder.function("main", list(made.values())):
+        with builder.dataflow():
+            for op in dag.computes:
+                sources = tuple(dag.reads(op))
+                stage = partial(_stage, op, sources, tvm)
+                given = (made[source] for source in sources)
+                made[op] = builder.emit_te(stage, *given, primfunc_name_hint=op.name)
+            results = [builder.emit_output(made[op]) for op in dag.outputs]
+        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    return builder.get()
+
+
+def _stage(op: ComputeOp, sources: Sequence[Tensor], tvm: Any, *given: Any) -> Any:
+    """*op* of the tensors *given*, which are those of *sources*."""
+    return _compute(op, dict(zip(sources, given, strict=True)), tvm)
 
 
 def _compute(op: ComputeOp, made: Mapping[Any, Any], tvm: Any) -> Any:

@@ -6,6 +6,7 @@ Both happen in processes of their own, because TVM reads its number of threads o
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from types import ModuleType
@@ -20,7 +21,7 @@ from ansorpy.target import Target
 from benchmarks.ops.layout import Array
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import case_named
-from benchmarks.race.te import te_tensors
+from benchmarks.race.te import relax_module, te_tensors
 from benchmarks.study.outcomes import Value
 from benchmarks.study.tuned import Subject
 
@@ -35,6 +36,9 @@ _TASKS = 200
 def tune_with_tvm(subject: Subject, trials: int, seed: int, library: Path) -> Value:
     """Tune with MetaSchedule for *trials* programs of each task; write the result to *library*.
 
+    An operator is one function, as for our search.  If TVM's own rules fail on that, it is a
+    network of its stages, as an importer of TVM makes it; ``functions`` says which.
+
     Raises:
         MissingDependency: TVM is not installed.
         VerificationFailed: No program ran.
@@ -42,13 +46,21 @@ def tune_with_tvm(subject: Subject, trials: int, seed: int, library: Path) -> Va
     tvm = _tvm(subject.threads)
     library.parent.mkdir(parents=True, exist_ok=True)
     began = monotonic()
-    if subject.is_operator:
-        built = _operator(tvm, subject, trials, seed, library.with_suffix(".work"))
+    work, functions = library.with_suffix(".work"), "of TVM's fusion"
+    if not subject.is_operator:
+        built = _tuned_network(tvm, _imported(tvm, subject.path), subject, trials, work)
     else:
-        built = _network(tvm, subject, trials, library.with_suffix(".work"))
+        try:
+            built, functions = _operator(tvm, subject, trials, seed, work), "one"
+        except tvm.s_tir.schedule.ScheduleError:
+            stages = relax_module(case_named(subject.name).dag, tvm)
+            built = _tuned_network(tvm, stages, subject, trials, work)
     seconds = monotonic() - began
     built.export_library(str(library))
-    return {"seconds": seconds, "version": str(tvm.__version__), "library": str(library)}
+    return {
+        "seconds": seconds, "version": str(tvm.__version__), "library": str(library),
+        "functions": functions,
+    }  # fmt: skip
 
 
 class TvmOperator:
@@ -65,15 +77,33 @@ class TvmOperator:
         arrays = [values[op.name] for op in subject.dag.args]
         arrays.append(np.zeros(out.shape, out.dtype.numpy))
         self._arrays = [tvm.runtime.tensor(array) for array in arrays]
-        self._main = tvm.runtime.load_module(library)["main"]
+        module = tvm.runtime.load_module(library)
+        self._call = _into(module) if module.implements_function("main") else _made_by(tvm, module)
         self.run()
         Reference.load(Path(reference)).check("MetaSchedule", subject, self.outputs()["out"])
 
     def run(self) -> None:
-        self._main(*self._arrays)
+        self._out = self._call(self._arrays)
 
     def outputs(self) -> dict[str, Array]:
-        return {"out": self._arrays[-1].numpy()}
+        return {"out": self._out.numpy()}
+
+
+def _into(module: Any) -> Callable[[Sequence[Any]], Any]:
+    """A call of one function, which writes its last argument."""
+    main = module["main"]
+
+    def call(arrays: Sequence[Any]) -> Any:
+        main(*arrays)
+        return arrays[-1]
+
+    return call
+
+
+def _made_by(tvm: Any, module: Any) -> Callable[[Sequence[Any]], Any]:
+    """A call of a network of stages, which makes its result."""
+    main = tvm.relax.VirtualMachine(module, tvm.cpu())["main"]
+    return lambda arrays: main(*arrays[:-1])
 
 
 class TvmModel:
@@ -110,6 +140,7 @@ def _tvm(threads: int) -> ModuleType:
     try:
         import tvm
         import tvm.relax
+        import tvm.relax.frontend.onnx
         import tvm.s_tir.meta_schedule
         import tvm.te
     except ImportError:
@@ -143,19 +174,22 @@ def _operator(tvm: Any, subject: Subject, trials: int, seed: int, work: Path) ->
     return tvm.compile(found.mod, target=target)
 
 
-def _network(tvm: Any, subject: Subject, trials: int, work: Path) -> Any:
-    """A network with each of its tasks tuned, in the layout of its file.
-
-    TVM's pass that converts layouts (ConvertLayout, 0.27) fails on the networks of the suite.
-    """
-    from tvm.relax.frontend.onnx import from_onnx
-
+def _tuned_network(tvm: Any, module: Any, subject: Subject, trials: int, work: Path) -> Any:
+    """A module of Relax, each of whose tasks is tuned, built."""
     target = _target(tvm, subject.threads)
     tuning = tvm.relax.pipeline.static_shape_tuning_pipeline(
         _TASKS * trials, target, str(work), max_trials_per_task=trials
     )
     with target:
-        return tvm.compile(tuning(from_onnx(onnx.load(subject.path))), target=target)
+        return tvm.compile(tuning(module), target=target)
+
+
+def _imported(tvm: Any, path: Path) -> Any:
+    """A network in the layout of its file.
+
+    TVM's pass that converts layouts (ConvertLayout, 0.27) fails on the networks of the suite.
+    """
+    return tvm.relax.frontend.onnx.from_onnx(onnx.load(path))
 
 
 def _random(value: onnx.ValueInfoProto) -> Array:

@@ -31,7 +31,7 @@ def run_study(study: Study, arguments: Sequence[str] | None, also: Written | Non
 
 def _run(study: Study, options: argparse.Namespace, also: Written | None) -> int:
     path = options.outcomes or options.folder / "outcomes.jsonl"
-    outcomes = Outcomes(path, Conditions.today(options.code))
+    outcomes = Outcomes(path, Conditions.today(), options.code)
     settings = _settings(options)
     names = options.stage or [stage.name for stage in study.stages]
     jobs = [j for stage in study.stages if stage.name in names for j in stage.jobs(settings)]
@@ -102,8 +102,8 @@ def _parser(study: Study) -> argparse.ArgumentParser:
                    help="processes for what times nothing; default: cores")  # fmt: skip
     p.add_argument("--list", action="store_true", help="print the jobs and exit")
     p.add_argument("--again", action="store_true", help="also run jobs that have an outcome")
-    p.add_argument("--code", metavar="VERSION", help="continue and report the outcomes of an "
-                   "earlier version of the code")  # fmt: skip
+    p.add_argument("--code", nargs="+", default=[], metavar="VERSION", help="count the outcomes of "
+                   "earlier versions of the code, too, the first before the others")  # fmt: skip
     p.add_argument("--folder", type=Path, default=Path("build") / study.name, help="for outcomes, "
                    "records and networks")  # fmt: skip
     p.add_argument("--outcomes", type=Path, metavar="FILE", help="default: outcomes.jsonl there")

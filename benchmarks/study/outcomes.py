@@ -6,7 +6,7 @@ and several machines can share a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -45,9 +45,9 @@ class Conditions:
     machine: str
 
     @staticmethod
-    def today(code: str | None = None) -> Conditions:
-        """This machine, with *code*; default: the code that runs."""
-        return Conditions(code or code_version(), f"{machine_name()}, {available_cores()} cores")
+    def today() -> Conditions:
+        """The code that runs, on this machine."""
+        return Conditions(code_version(), f"{machine_name()}, {available_cores()} cores")
 
 
 class Outcome(BaseModel):
@@ -86,20 +86,27 @@ class Outcome(BaseModel):
 class Outcomes:
     """The outcomes in a file under given conditions, by the keys of their jobs.
 
+    Args:
+        earlier: Versions of the code whose outcomes on this machine count where a job has none of
+            *conditions*, or of a version that stands before them.
+
     Raises:
         ForeignFile: The file has other lines than outcomes.
     """
 
-    def __init__(self, path: Path, conditions: Conditions) -> None:
+    def __init__(self, path: Path, conditions: Conditions, earlier: Sequence[str] = ()) -> None:
         self.path, self.conditions = path, conditions
         self.others: set[Conditions] = set()
         self._found: dict[str, Outcome] = {}
+        order = (conditions.code, *earlier)
         for outcome in _read(path):
             found = Conditions(outcome.code, outcome.machine)
-            if found == conditions:
-                self._found[outcome.key] = outcome
-            else:
+            if found.machine != conditions.machine or found.code not in order:
                 self.others.add(found)
+                continue
+            before = self._found.get(outcome.key)
+            if before is None or order.index(found.code) <= order.index(before.code):
+                self._found[outcome.key] = outcome
 
     def add(self, outcome: Outcome) -> None:
         """Append *outcome* to the file; it replaces an earlier one of its job."""
@@ -118,6 +125,10 @@ class Outcomes:
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self._found.values())
+
+    def of(self, keys: Iterable[str]) -> list[Outcome]:
+        """The outcomes of these jobs, of those that have one."""
+        return [self._found[key] for key in keys if key in self._found]
 
     def value(self, key: str) -> Value | None:
         """What the job *key* found; None if it has not run, or failed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.study.jobs import Job
-from benchmarks.study.outcomes import Conditions, Outcomes
+from benchmarks.study.outcomes import Conditions, Outcome, Outcomes
 from benchmarks.study.plots import Spec, svg
 
 __all__ = ["Section", "StudySettings", "Stage", "Study", "pages"]
@@ -116,6 +116,7 @@ def pages(study: Study, settings: StudySettings, outcomes: Outcomes) -> dict[Pat
         if not section.text:
             parts.append(f"No results yet: `{study.command} --stage {stage.name}`.")
             continue
+        parts.append(_origin(outcomes.of(job.key for job in stage.jobs(settings))))
         for name, spec in section.pictures.items():
             file = study.pictures / f"{study.name}_{name}.svg"
             written[file] = svg(spec) + "\n"
@@ -133,20 +134,24 @@ def pages(study: Study, settings: StudySettings, outcomes: Outcomes) -> dict[Pat
 
 def _provenance(study: Study, outcomes: Outcomes) -> str:
     lines = [f"Written by `{study.command} --stage report`; not by hand."]
-    found = list(outcomes)
-    if found:
-        dates = sorted(outcome.date for outcome in found)
-        lines.append(
-            f"{outcomes.conditions.machine}; ansorpy {outcomes.conditions.code}; "
-            f"{len(found)} jobs, {dates[0]} to {dates[-1]}."
-        )
-        busy = sum(outcome.others > _BUSY for outcome in found)
-        if busy:
-            lines.append(f"{busy} of them ran beside other processes: do not cite their figures.")
-    else:
+    if not list(outcomes):
         lines.append("There are no results of this machine and this code yet.")
+    else:
+        lines.append(f"{outcomes.conditions.machine}.")
     lines += _others(outcomes.others)
     return "\n".join(lines)
+
+
+def _origin(found: Sequence[Outcome]) -> str:
+    """With which code, and when, a section's outcomes were found."""
+    days = sorted({outcome.date for outcome in found})
+    codes = sorted({outcome.code for outcome in found})
+    when = f"{days[0]} to {days[-1]}" if len(days) > 1 else "".join(days)
+    said = f"ansorpy {', '.join(codes)}; {len(found)} jobs, {when}."
+    busy = sum(outcome.others > _BUSY for outcome in found)
+    if busy:
+        said += f" {busy} of them ran beside other processes: do not cite their figures."
+    return said
 
 
 def _others(found: set[Conditions]) -> Iterator[str]:

@@ -47,7 +47,9 @@ MADE: Mapping[str, Made] = {
     "untuned_final": lambda job, number: {
         "median_ms": {"analytic": 3.0, DEFAULT.cost_model: 2.0}, "failures": {}
     },
-    "metaschedule": lambda job, number: {"seconds": 70.0, "version": "0", "library": "x.so"},
+    "metaschedule": lambda job, number: {
+        "seconds": 70.0, "version": "0", "library": "x.so", "functions": "one"
+    },
     "beside": lambda job, number: {"median_ms": {"ansorpy": 0.5, "MetaSchedule": 0.6}},
     "curves": curve,
     "scheduled": lambda job, number: {"gradient": [10, 11], "round_robin": [20, 22]},
@@ -97,10 +99,11 @@ def test_every_stage_has_its_section(outcomes: Outcomes, tmp_path: Path) -> None
     }  # fmt: skip
     assert all(drawn.startswith("<svg") for drawn in written.values())
     assert f"{DEFAULT.strategy} (default) leads" in text
-    assert "SOFTMAX.12x128x128 | 0.5 | 5s | 0.6 | 70s | 1.20 |" in tables
+    assert "SOFTMAX.12x128x128 | 0.5 | 5s | 0.6 | 70s | one | 1.20 |" in tables
     assert "| ms after 300s | trials | s to within 10% |" in tables
     assert tables.count("| 40 | 9 | 9 | 9 |") == 2 * len(live.FIVE)
-    assert "2 ms (1.50)" in tables and "this one; ansorpy 1+abc" in text
+    assert "2 ms (1.50)" in tables and "this one.\n" in text
+    assert "ansorpy 1+abc; 10 jobs, " in text
     assert max(len(text.splitlines()), len(tables.splitlines())) <= 200
 
 
@@ -133,6 +136,9 @@ def test_pages_of_parts_are_filled_again_and_again(outcomes: Outcomes, tmp_path:
     assert "| time / fastest, on this machine | 1.9" in text or "| 2" in text
     assert "Not raced" in (tmp_path / "transfers" / "none.md").read_text()
     assert "No results yet" in (tmp_path / "selectors" / "top_k.md").read_text()
+    outcomes.forget([outcome.key for outcome in outcomes])
+    assert write_part_pages(tmp_path, SMALL, outcomes) == []
+    assert (tmp_path / "strategies" / "random.md").read_text() == text
 
 
 def test_a_race_on_recorded_spaces_continues(
