@@ -100,7 +100,10 @@ class Built:
 
     @property
     def digest(self) -> str:
-        """Content digest: equal digests mean equal code, parameters, symbols and workspaces."""
+        """Content digest: equal digests mean equal code, and that it is called alike.
+
+        It covers all but the seconds that compilation took and the listings.
+        """
         whole = hashlib.sha256()
         for code, params in ((self.run, self.run_params), (self.bind, self.bind_params)):
             if code is None:
@@ -109,6 +112,7 @@ class Built:
             called = code.symbol, code.shared_bytes, code.thread_bytes, code.digest, params
             whole.update(hashlib.sha256(code.code).digest())
             whole.update(repr(called).encode())
+        whole.update(repr((self.dims, self.sizes, self.overwrites)).encode())
         return whole.hexdigest()
 
     @property

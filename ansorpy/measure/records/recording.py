@@ -76,11 +76,12 @@ class _Recorder:
             self._best_s = result.median_s
             if end.built is not None:
                 self._database.objects.put(end.built)
-        trial, record = self._running.pop(end.state), None
+        trial, record = self._running[end.state], None
         if result.kind is TrialKind.CUT:
             self._database.abandon(trial)
         else:
             record = self._database.complete(trial, result)
+        del self._running[end.state]  # until here, abandon undoes its start
         self._on_end(replace(end, record=record))
 
     def abandon(self) -> None:
