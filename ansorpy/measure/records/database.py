@@ -51,13 +51,9 @@ from ansorpy.measure.records.rows import (
     trial_digest,
 )
 from ansorpy.measure.records.samples import SampleStore
-from ansorpy.measure.records.schema import (
-    IN_MEMORY,
-    connect,
-    plain_errors,
-    transaction,
-)
+from ansorpy.measure.records.schema import IN_MEMORY, connect, plain_errors
 from ansorpy.measure.records.sessions import SessionStore
+from ansorpy.measure.records.signing import own_key
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
@@ -85,6 +81,7 @@ class Database:
 
     Raises:
         ForeignFile: The file is not a tuning database, is damaged or has another format.
+        UsageError: Others can read the key that results are signed with.
     """
 
     def __init__(
@@ -96,8 +93,9 @@ class Database:
         believe: Believe = Believe.OWN,
     ) -> None:
         self.path = IN_MEMORY if path is None else Path(path)
+        key = own_key()  # within SQLite, its error would be one of the file
         self._connection = connect(self.path)
-        register(self._connection, believe)
+        register(self._connection, believe, key)
         self._states = LRUCache[int, State](_KEPT_STATES)
         self._unreadable: set[int] = set()
         self.definitions = DefinitionStore(self._connection, self.path)
@@ -441,7 +439,7 @@ class Database:
             return self._connection.execute(sql, values)
 
     def _transaction(self) -> AbstractContextManager[None]:
-        return transaction(self._connection, self.path)
+        return self.sessions.transaction()
 
 
 def _target_text(task: Task) -> str:

@@ -14,8 +14,9 @@ import sqlite3
 import time
 from collections.abc import Callable
 from enum import Enum
+from functools import lru_cache
 
-from ansorpy.measure.records.signing import Part, is_signed, sign
+from ansorpy.measure.records.signing import Part, is_signed, is_signed_by, sign
 from ansorpy.measure.result import MeasureResult, TrialKind
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 _SUBJECT = "result"
+_KEPT = 1 << 13
+"""Results that are checked once: each takes a few KB of memory."""
 _SIGNED = (
     "task_key", "definition", "digest", "kind", "seconds", "scale", "median_s", "max_error",
     "object_digest",
@@ -73,14 +76,12 @@ FROM trials JOIN results ON trial = trials.id
 """Selects the columns of :class:`.Record`."""
 
 
-def register(connection: sqlite3.Connection, believe: Believe) -> None:
-    """Define :data:`BELIEVED` and :data:`SIGNED` on *connection*; each result is checked once."""
-    known: dict[tuple[Part, ...], bool] = {}
+def register(connection: sqlite3.Connection, believe: Believe, key: bytes) -> None:
+    """Define :data:`BELIEVED` and :data:`SIGNED` by the owner of *key* on *connection*."""
 
-    def signed(*row: Part) -> bool:
-        if row not in known:
-            known[row] = is_signed(row[0], _SUBJECT, *row[1:])
-        return known[row]
+    @lru_cache(maxsize=_KEPT)
+    def signed(signature: Part, *parts: Part) -> bool:
+        return is_signed_by(key, signature, _SUBJECT, *parts)
 
     believed: Callable[..., bool] = signed if believe is Believe.OWN else lambda *_: True
     connection.create_function("signed", -1, signed)

@@ -6,11 +6,12 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from ansorpy.measure.records.rows import EventRow, Session, read_row
-from ansorpy.measure.records.schema import Store, is_read_only
+from ansorpy.measure.records.schema import Store, is_read_only, transaction
 from ansorpy.measure.workers.processes import described_process, is_running, process_identity
 
 __all__ = ["SessionStore", "warn_of_writers"]
@@ -58,6 +59,17 @@ class SessionStore(Store):
             assert row.lastrowid is not None
             self.begun = row.lastrowid
         return self.begun
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """As :func:`.transaction`; a session that is recorded in one that fails has not begun."""
+        begun = self.begun
+        try:
+            with transaction(self._connection, self._path):
+                yield
+        except BaseException:
+            self.begun = begun
+            raise
 
     def all(self) -> list[Session]:
         """All runs that wrote to this file, in order."""

@@ -20,7 +20,7 @@ from tempfile import mkstemp
 from ansorpy.config import state_folder
 from ansorpy.errors import UsageError
 
-__all__ = ["Part", "is_signed", "sign"]
+__all__ = ["Part", "is_signed", "is_signed_by", "own_key", "sign"]
 
 Part = str | bytes | float | None
 """A part of a statement: a text or its UTF-8 bytes, a number, or nothing."""
@@ -29,20 +29,38 @@ _BYTES = 32
 _LOG = logging.getLogger(__name__)
 
 
-def sign(subject: str, *parts: Part) -> str:
-    """The signature of a statement: *subject* says what its *parts* mean.
+def own_key() -> bytes:
+    """The key of this user, which is made on first use.
 
     Raises:
         UsageError: Others can read the key, so that anyone could have signed with it.
     """
-    return hmac.new(_key(state_folder()), _statement(subject, parts), hashlib.sha256).hexdigest()
+    return _key(state_folder())
+
+
+def sign(subject: str, *parts: Part) -> str:
+    """The signature of a statement: *subject* says what its *parts* mean.
+
+    Raises:
+        UsageError: As :func:`own_key`.
+    """
+    return _signature(own_key(), subject, parts)
 
 
 def is_signed(signature: object, subject: str, *parts: Part) -> bool:
     """Whether *signature* is :func:`sign`'s of this statement."""
-    expected = sign(subject, *parts).encode()
+    return is_signed_by(own_key(), signature, subject, *parts)
+
+
+def is_signed_by(key: bytes, signature: object, subject: str, *parts: Part) -> bool:
+    """Whether *signature* is that of this statement by the owner of *key*."""
+    expected = _signature(key, subject, parts).encode()
     found = signature.encode() if isinstance(signature, str) else signature
     return isinstance(found, bytes) and hmac.compare_digest(expected, found)
+
+
+def _signature(key: bytes, subject: str, parts: tuple[Part, ...]) -> str:
+    return hmac.new(key, _statement(subject, parts), hashlib.sha256).hexdigest()
 
 
 def _statement(subject: str, parts: tuple[Part, ...]) -> bytes:

@@ -437,6 +437,16 @@ def test_events_come_back_in_order_by_session(path):
         assert started.ended_at is not None
 
 
+def test_a_session_that_was_rolled_back_begins_with_the_next_row(path: Path) -> None:
+    dag = matmul()
+    with Database(path) as db:
+        with pytest.raises(UnicodeEncodeError):
+            unfit = MeasureResult(TrialKind.CHECKED, reason="\ud800")
+            db.keep_checked(task_of(dag), tiled(dag, 4), unfit)
+        db.keep_checked(task_of(dag), tiled(dag, 4), MeasureResult(TrialKind.CHECKED))
+        assert len(db.checked(task_of(dag).key)) == len(db.sessions.all()) == 1
+
+
 def test_other_writers_are_warned_of_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     warn_of_writers(path, [])
     assert not caplog.records

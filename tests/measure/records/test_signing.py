@@ -6,12 +6,14 @@ import hashlib
 import logging
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.prove import Claim, Finding, Proof
+from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
@@ -70,6 +72,18 @@ def test_a_key_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     key.chmod(mode)
     with pytest.raises(UsageError, match="is not a private key"):
         sign("x")
+
+
+def test_a_database_is_not_blamed_for_a_key_that_others_can_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_another(monkeypatch, path)
+    key = path.parent / "mine" / "signing.key"
+    key.parent.mkdir()
+    key.write_bytes(bytes(32))
+    key.chmod(0o644)
+    with pytest.raises(UsageError, match="is not a private key"), Database(path) as db:
+        db.best(TASK.key)
 
 
 def test_without_a_folder_for_the_key_a_run_signs_for_itself(
@@ -187,13 +201,20 @@ def test_what_is_taken_back_leaves_anothers_result_as_it_was(
             assert len(db.hints(TASK.key, -1)) == 2
 
 
-def test_code_with_a_changed_header_is_not_used(path: Path) -> None:
-    built = build_lowered(lower(State.initial(DAG)), TASK.target, "kernel")
+@pytest.mark.parametrize(
+    ("found", "planted"),
+    [
+        ('"shared_bytes": ', '"shared_bytes": 1'), ('"overwrites": []', '"overwrites": [[1, 0]]'),
+        ('"sizes": [7]', '"sizes": [9]'), ('"n", 1, 8', '"n", 1, 16'),
+    ],
+)  # fmt: skip
+def test_code_with_a_changed_header_is_not_used(path: Path, found: str, planted: str) -> None:
+    code = build_lowered(lower(State.initial(DAG)), TASK.target, "kernel")
+    built = replace(code, dims=(Dim("n", 1, 8),), sizes=(7,))
     with Database(path) as db:
         digest = db.objects.put(built)
         assert db.objects.get(digest) == built
-    sql = "UPDATE objects SET header = replace(header, ?, ?)"
-    execute(path, sql, ('"shared_bytes": ', '"shared_bytes": 1'))
+    execute(path, "UPDATE objects SET header = replace(header, ?, ?)", (found, planted))
     with Database(path) as db:
         assert db.objects.get(digest) is None
 
