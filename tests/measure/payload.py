@@ -45,6 +45,13 @@ def _spin(message: Message) -> Message:
         pass
 
 
+def _work(message: Message) -> Message:
+    """Compute until so many seconds of a core are used up."""
+    while time.thread_time() < float(str(message.fields["s"])):
+        pass
+    return Message("worked")
+
+
 def _deaf(message: Message) -> Message:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return _spin(message)
@@ -112,7 +119,7 @@ def make_handlers() -> Mapping[str, Handler]:
     while gate and not os.path.exists(gate):
         time.sleep(0.01)
     return {
-        "echo": _echo, "who": _who, "sleep": _sleep, "spin": _spin, "deaf": _deaf,
+        "echo": _echo, "who": _who, "sleep": _sleep, "spin": _spin, "work": _work, "deaf": _deaf,
         "segfault": _segfault, "signal": _signal, "exit": _exit, "junk": _junk, "torn": _torn,
         "abort": _abort, "print": _print, "fail": _fail, "bug": _bug,
     }  # fmt: skip

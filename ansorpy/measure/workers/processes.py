@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import time
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["described_process", "die_with_parent", "is_running", "process_identity", "processor_s"]
+__all__ = ["described_process", "die_with_parent", "is_running", "process_identity", "queued_s"]
 
 _SHOWN = 80
 """Characters of a command line that are shown."""
@@ -52,7 +54,21 @@ def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
-def processor_s(pid: int) -> float:
+def queued_s(pid: int) -> float:
+    """Seconds that *pid* waited for a core, over all threads; only differences mean anything.
+
+    Where the kernel does not count them, all seconds in which *pid* did not run.
+    """
+    waits = []
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # the thread has ended
+            _, wait, times_run = map(int, path.read_text(encoding="ascii").split())
+            if times_run:  # otherwise it is new, or a kernel that does not count says 0
+                waits.append(wait)
+    return sum(waits) * 1e-9 if waits else time.monotonic() - _processor_s(pid)
+
+
+def _processor_s(pid: int) -> float:
     """CPU seconds used by *pid* so far, over all threads; 0 when there is no such process."""
     fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0

@@ -21,13 +21,15 @@ from typing import Literal
 
 from ansorpy.deadline import left_s
 from ansorpy.errors import AnsorpyError
-from ansorpy.measure.workers.processes import processor_s
+from ansorpy.measure.workers.processes import queued_s
 from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
 from ansorpy.measure.workers.started import Kind, Started, started
 
 __all__ = ["ABANDONED_S", "Failure", "Reply", "Worker"]
 
 _READ_BYTES = 1 << 20
+_PIECE_S = 0.1
+"""Seconds within which the next piece of an answer follows."""
 ABANDONED_S = 30.0
 """Seconds to wait after SIGKILL; a call into a GPU's kernel driver may never return."""
 _LOG = logging.getLogger(__name__)
@@ -101,16 +103,18 @@ class Worker:
         if ended is None:
             return None
         process = ended.process
-        process.send_signal(signal.SIGTERM)
-        process.send_signal(signal.SIGCONT)  # a stopped process would not see the other signal
-        if not process.wait(self.soft_kill_s):
-            process.send_signal(signal.SIGKILL)
-            if not process.wait(ABANDONED_S):  # it is stuck in a kernel driver
-                _LOG.warning(
-                    "worker %d (%s) did not end within %.0f s of SIGKILL and is left behind",
-                    process.pid, self.kind.module, ABANDONED_S,
-                )  # fmt: skip
-        ended.close()
+        try:
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)  # a stopped process would not see the other signal
+            if not process.wait(self.soft_kill_s):
+                process.send_signal(signal.SIGKILL)
+                if not process.wait(ABANDONED_S):  # it is stuck in a kernel driver
+                    _LOG.warning(
+                        "worker %d (%s) did not end within %.0f s of SIGKILL and is left behind",
+                        process.pid, self.kind.module, ABANDONED_S,
+                    )  # fmt: skip
+        finally:
+            ended.close()
         return process.exit_status
 
     def stop(self) -> None:
@@ -131,8 +135,8 @@ class Worker:
     def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Reply:
         """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready.
 
-        If other processes kept the worker off its cores, so that it ran for less than half of
-        *timeout_s* on each, it is allowed *starved_s* in all.  Past the deadline nothing is sent.
+        If its threads waited for a core, which others occupied, for at least half of that time, it
+        is allowed *starved_s* in all.  Past the deadline nothing is sent.
         """
         failure = self.make_ready()
         if failure is not None:
@@ -146,23 +150,24 @@ class Worker:
             raise
 
     def _ask(self, message: Message, timeout_s: float, starved_s: float) -> Reply:
-        begin, worked = time.monotonic(), self._worked_s()
+        begin, queued = time.monotonic(), self._queued_s()
         deadline = begin + timeout_s
         failure = self.send(message, deadline)
         if failure is not None:
             return failure
-        while time.monotonic() < deadline:
-            answer = self.receive(max(0.0, deadline - time.monotonic()))
+        while True:
+            answer = self.receive(deadline - time.monotonic())
             if answer is not None:
                 return answer
-            if self._worked_s() - worked < 0.5 * timeout_s * len(self.kind.cores or (0,)):
-                later = min(time.monotonic() + 0.25 * timeout_s, begin + starved_s)
-                deadline = max(deadline, later)
-        return self.fail_timeout(deadline - begin)
+            now = time.monotonic()
+            if self._queued_s() - queued >= 0.5 * (now - begin):
+                deadline = max(deadline, min(now + 0.25 * timeout_s, begin + starved_s))
+            if now >= deadline:
+                return self.fail_timeout(deadline - begin)
 
-    def _worked_s(self) -> float:
-        """CPU time the worker has used so far, over all threads."""
-        return 0.0 if self.pid is None else processor_s(self.pid)
+    def _queued_s(self) -> float:
+        """Seconds that the worker has waited for a core so far, over all threads."""
+        return 0.0 if self.pid is None else queued_s(self.pid)
 
     def make_ready(self) -> Failure | None:
         """Start the process if needed and wait until its imports are done.
@@ -222,15 +227,21 @@ class Worker:
         return -1 if self._started is None else self._started.from_worker
 
     def receive(self, timeout_s: float) -> Reply | None:
-        """Return the next answer, a Failure if the worker died, or None after *timeout_s*."""
+        """Return the next answer, a Failure if the worker died, or None after *timeout_s*.
+
+        An answer that is being written is received to its end: the worker had it in time.
+        """
         assert self._started is not None
         decoder, answers = self._started.decoder, self._started.from_worker
+        deadline = time.monotonic() + timeout_s
+        poll = select.poll()
+        poll.register(answers, select.POLLIN)
         try:
             message = decoder.take()
-            if message is None:
-                poll = select.poll()
-                poll.register(answers, select.POLLIN)
-                if not poll.poll(timeout_s * 1000):
+            while message is None:
+                left = deadline - time.monotonic()
+                least = 0.0 if decoder.is_empty else _PIECE_S
+                if not poll.poll(max(left, least) * 1000):
                     return None
                 data = os.read(answers, _READ_BYTES)
                 if not data:

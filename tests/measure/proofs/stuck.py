@@ -12,7 +12,7 @@ from ansorpy.measure.workers.worker import Handler
 def _prove(message: Message) -> Message:
     if b'"dies"' in message.blobs[0]:
         os.abort()
-    while True:  # a worker that waits would be given the time that others took from it
+    while True:  # one that sleeps seems to wait for a core where the kernel does not count waits
         pass
 
 

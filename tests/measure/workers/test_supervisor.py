@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -165,15 +166,68 @@ def test_requests_over_several_workers_lose_only_the_bad_ones():
             assert isinstance(outcome, Failure) and outcome.kind == want
 
 
-def test_time_without_a_core_is_not_the_candidates(worker):
-    """A sleeping worker looks like one that waits for a core; a spinning one had a core."""
-    slept = worker.request(Message("sleep", {"s": 1.0}), 0.3, starved_s=20.0)
-    assert isinstance(slept, Message)
-    spun = worker.request(Message("spin"), 0.3, starved_s=20.0)
-    assert isinstance(spun, Failure) and spun.kind == "timeout"
-    slept = worker.request(Message("sleep", {"s": 20.0}), 0.1, starved_s=0.5)
-    assert isinstance(slept, Failure) and slept.kind == "timeout"
-    assert "no answer within 0.5 s" in slept.reason
+def test_time_without_a_core_is_not_the_candidates():
+    """Three rivals on its core leave a worker a quarter of the time."""
+    core = min(os.sched_getaffinity(0))
+    worker, *rivals = (Worker(PAYLOAD, cores=[core]) for _ in range(4))
+    with ExitStack() as closing_all:
+        for each in (worker, *rivals):
+            closing_all.callback(each.close)
+            ask(each, "echo")
+        for rival in rivals:
+            rival.send(Message("spin"), time.monotonic() + 10.0)
+        worked = worker.request(Message("work", {"s": 0.1}), 0.12, starved_s=20.0)
+        spun = worker.request(Message("spin"), 0.1, starved_s=0.3)
+    assert worked == Message("worked")
+    assert spun == Failure("timeout", "no answer within 0.3 s")
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="waits are not counted")
+def test_a_worker_that_leaves_cores_idle_has_not_waited_for_them():
+    with closing(Worker(PAYLOAD, cores=sorted(os.sched_getaffinity(0)))) as worker:
+        slept = worker.request(Message("sleep", {"s": 20.0}), 0.1, starved_s=20.0)
+    assert slept == Failure("timeout", "no answer within 0.1 s")
+
+
+def test_an_answer_is_received_to_its_end_though_its_time_is_up(worker):
+    assert worker.make_ready() is None
+    sent = Message("echo", {}, (bytes(3_000_001),))
+    worker.send(sent, time.monotonic() + 10.0)
+    assert select.select([worker], [], [], 10.0)[0]
+    assert worker.receive(0.0) == sent
+
+
+def test_an_interrupted_kill_leaves_no_open_file(worker, monkeypatch):
+    def interrupted(process: Process, timeout_s: float) -> bool:
+        raise KeyboardInterrupt
+
+    ask(worker, "echo")
+    worker.close()
+    before = len(os.listdir("/proc/self/fd"))
+    ask(worker, "echo")
+    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+        stopped.setattr(Process, "wait", interrupted)
+        worker.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+MANY = """
+import resource
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.supervisor import Worker
+resource.setrlimit(resource.RLIMIT_NOFILE, (48, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+workers = [Worker("tests.measure.payload") for _ in range(12)]
+for worker in workers:
+    worker.start()
+print([worker.request(Message("echo"), 20.0).kind for worker in workers].count("echo"))
+"""
+
+
+def test_a_low_soft_limit_of_open_files_does_not_limit_the_workers():
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    command = [sys.executable, "-c", MANY]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.stdout == "12\n", done.stderr
 
 
 @pytest.mark.usefixtures("interruptible")
