@@ -104,7 +104,7 @@ class Batch:
         state, build = self.candidates[index], self._builds[index]
         known = None if self.observer is None else self.observer.started(state)
         if known is not None:
-            self.results[index] = known
+            self._note(index, known)
             return None
         if isinstance(build, MeasureResult):
             self._finish(index, build)
@@ -112,13 +112,16 @@ class Batch:
         return self.submit(client, state, build, self.incumbent_s)
 
     def _finish(self, index: int, result: MeasureResult) -> None:
-        self.results[index] = result
-        if result.ok:
-            self.incumbent_s = min(result.median_s, self.incumbent_s or result.median_s)
+        self._note(index, result)
         if self.observer is not None:
             build = self._builds[index]
             built = build if isinstance(build, Built) else None
             self.observer.ended(TrialEnd(self.candidates[index], result, built))
+
+    def _note(self, index: int, result: MeasureResult) -> None:
+        self.results[index] = result
+        if result.ok:
+            self.incumbent_s = min(result.median_s, self.incumbent_s or result.median_s)
 
 
 def _closable(each: Iterator[Finished]) -> Generator[Finished]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.measure.gpu.batch import Batch
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.recording import measure_recorded
@@ -75,6 +77,28 @@ def test_gpus_share_the_candidates_and_the_observer_hears_of_each(runner):
         [*(("started", n) for n in range(4)), *(("ended", n) for n in (0, 1, 3))]
     )
     assert len({worker.pid for worker in runner.workers[:4]}) == 4
+
+
+def test_what_the_observer_knows_is_a_time_to_beat():
+    incumbents: list[float | None] = []
+
+    class Knowing:
+        def started(self, state: State) -> MeasureResult | None:
+            return MeasureResult(TrialKind.OK, (0.5,)) if state is known else None
+
+        def ended(self, end: TrialEnd) -> None:
+            assert end.result.ok
+
+    def submit(client, state, built, incumbent_s):
+        incumbents.append(incumbent_s)
+        done = Future()
+        done.set_result(MeasureResult(TrialKind.OK, (1.0,)))
+        return done
+
+    known, new = BUILDER.state(DAG, ""), BUILDER.state(DAG, "wrong")
+    batch = Batch([known, new], submit, 2.0, Knowing())
+    results = batch.run([object()], enumerate(BUILDER.build(TASK, [known, new])))
+    assert [result.median_s for result in results] == [0.5, 1.0] and incumbents == [0.5]
 
 
 def test_finalists_are_timed_in_turns(runner):
