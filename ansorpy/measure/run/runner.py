@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,7 +17,7 @@ from typing import Self
 from cachetools import LRUCache
 
 from ansorpy.config import available_cores
-from ansorpy.deadline import OutOfTime, left_s
+from ansorpy.deadline import OutOfTime, left_s, until
 from ansorpy.errors import AnsorpyError, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.builder import BUILD_MEMORY_BYTES, Builder
@@ -208,16 +209,20 @@ class LocalRunner(BuildingRunner):
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
         """Build *candidates* of *task* and make its reference in the background.
 
-        Failures are retried, and reported, when the results are requested.
+        It ends with the caller's deadline.  Failures are retried, and reported, when the results
+        are requested.
         """
-        self._expected.append(self._background.submit(self._get_ready, task, tuple(candidates)))
+        moment = time.monotonic() + left_s()  # threads do not inherit it
+        job = self._background.submit(self._get_ready, task, tuple(candidates), moment)
+        self._expected.append(job)
 
-    def _get_ready(self, task: Task, candidates: Sequence[State]) -> None:
+    def _get_ready(self, task: Task, candidates: Sequence[State], moment: float) -> None:
         runs_here = task.target.runs_on_host()
-        with suppress(AnsorpyError):
-            self._builder.build(
-                task, [*candidates, reference_state(task.dag)] if runs_here else candidates
-            )
+        wanted = [*candidates, reference_state(task.dag)] if runs_here else candidates
+        with until(moment), suppress(AnsorpyError, OutOfTime):
+            for _ in self._built_each(task, wanted):
+                if self.is_closing:
+                    return
             if runs_here and not self.is_closing:
                 self._prepare(task)
 
@@ -238,6 +243,11 @@ class LocalRunner(BuildingRunner):
     ) -> Iterator[tuple[int, Built | MeasureResult]]:
         """Build each candidate; the results follow with their numbers as soon as they are there."""
         self._settle()
+        return self._built_each(task, candidates)
+
+    def _built_each(
+        self, task: Task, candidates: Sequence[State]
+    ) -> Iterator[tuple[int, Built | MeasureResult]]:
         if isinstance(self._builder, Streaming):
             return self._builder.build_each(task, candidates)
         return enumerate(self._builder.build(task, candidates))

@@ -12,14 +12,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ansorpy
-from ansorpy.deadline import until
-from ansorpy.errors import UsageError, VerificationFailed
+from ansorpy.deadline import left_s, until
+from ansorpy.errors import ForeignFile, UsageError, VerificationFailed
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -289,6 +290,22 @@ def test_an_interrupt_takes_back_the_trial_under_way_and_nothing_else(tmp_path):
         assert wrong.kind is TrialKind.WRONG_RESULT and good.ok
 
 
+def test_a_trial_whose_result_cannot_be_recorded_is_taken_back(runner, tmp_path, monkeypatch):
+    state = planted_state(DAG, "good")
+
+    def full(*_: object) -> None:
+        raise ForeignFile("the disk is full")
+
+    for _ in range(2):
+        with Database(tmp_path / "tune.db") as db, monkeypatch.context() as failing:
+            failing.setattr(db, "complete", full)
+            with pytest.raises(ForeignFile, match="the disk is full"):
+                measure_recorded(runner, db, TASK, [state])
+    with Database(tmp_path / "tune.db") as db:
+        [result] = measure_recorded(runner, db, TASK, [state])
+        assert result.ok, "it counts as one that killed its driver twice"
+
+
 def test_candidates_whose_every_element_is_rounding_are_right(real: LocalRunner) -> None:
     """Sums in parts are other roundings than the reference's."""
     dag = cancelled()
@@ -477,6 +494,57 @@ def test_leaving_makes_no_reference_any_more() -> None:
     builder.let.set()
     leaving.join(10)
     assert not leaving.is_alive() and not runner.workers
+
+
+class OneByOne(HeldUp):
+    """Finishes two builds, the second after it is let, and notes when it is asked for more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked_on = False
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        return [result for _, result in self.build_each(task, states)]
+
+    def build_each(
+        self, task: Task, states: Sequence[State]
+    ) -> Iterator[tuple[int, Built | MeasureResult]]:
+        yield 0, out_of_time()
+        self.begun.set()
+        assert self.let.wait(10)
+        yield 1, out_of_time()
+        self.is_asked_on = True
+
+
+def test_leaving_waits_for_one_build_at_most() -> None:
+    builder, task = OneByOne(), task_of(matmul())
+    runner = LocalRunner(builder=builder)
+    runner.expect(task, [tiled(task.dag, 2)])
+    assert builder.begun.wait(10)
+    leaving = threading.Thread(target=runner.close)
+    leaving.start()
+    while not runner.is_closing:
+        time.sleep(0.001)
+    builder.let.set()
+    leaving.join(10)
+    assert not leaving.is_alive() and not builder.is_asked_on
+
+
+def test_what_is_expected_has_the_deadline_of_its_caller() -> None:
+    found: list[float] = []
+
+    class Hurried(HeldUp):
+        def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+            found.append(left_s())
+            return [out_of_time()] * len(states)
+
+    task = task_of(matmul())
+    with LocalRunner(builder=Hurried()) as runner:
+        with until(time.monotonic() + 30.0):
+            runner.expect(task, [tiled(task.dag, 2)])
+        runner.build(task, [])
+    expected, asked = found[0], found[-1]
+    assert expected <= 30.0 and asked == inf
 
 
 def test_leaving_forgets_what_was_expected(tmp_path: Path) -> None:
