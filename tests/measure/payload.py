@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from ansorpy.errors import ScheduleError
 from ansorpy.measure.workers.protocol import Message
@@ -64,6 +65,15 @@ def _segfault(message: Message) -> Message:
 def _signal(message: Message) -> Message:
     os.kill(os.getpid(), int(str(message.fields["number"])))
     return Message("survived")
+
+
+def _killed(message: Message) -> Message:
+    """The system needs memory, unless there is the file *spared*."""
+    spared = Path(str(message.fields["spared"]))
+    if not spared.exists():
+        spared.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Message("spared")
 
 
 def _exit(message: Message) -> Message:
@@ -121,5 +131,5 @@ def make_handlers() -> Mapping[str, Handler]:
     return {
         "echo": _echo, "who": _who, "sleep": _sleep, "spin": _spin, "work": _work, "deaf": _deaf,
         "segfault": _segfault, "signal": _signal, "exit": _exit, "junk": _junk, "torn": _torn,
-        "abort": _abort, "print": _print, "fail": _fail, "bug": _bug,
+        "abort": _abort, "print": _print, "fail": _fail, "bug": _bug, "killed": _killed,
     }  # fmt: skip

@@ -149,23 +149,27 @@ class RunClient:
     ) -> MeasureResult:
         """Check and time one candidate; its definition may add *stated_error* to the tolerance.
 
-        The result is CUT when the deadline passes before the answer.
+        The result is CUT when the deadline passes before the answer.  A candidate whose worker the
+        system killed is run once more.
 
         Raises:
             AnsorpyError: The worker cannot open the task, which is not the candidate's fault.
         """
-        try:
-            with profiled(Activity.CHECK):
-                self._ensure_open(task)
-        except OutOfTime:
-            return out_of_time()
         header, blobs = built.parts()
         request = MeasureRequest(
             built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
         timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + CREDIT_S
-        answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
+        for _ in range(2):
+            try:
+                with profiled(Activity.CHECK):
+                    self._ensure_open(task)
+            except OutOfTime:
+                return out_of_time()
+            answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
+            if not (isinstance(answer, Failure) and answer.was_killed):
+                break
         result, check_s = measured_result(answer)
         charge(Activity.CHECK, check_s)
         self._distrust([result], answer)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ansorpy.deadline import left_s
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.supervisor import Reply, Worker
+from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 
 __all__ = ["ask_all"]
 
@@ -19,10 +19,12 @@ def ask_all(
 ) -> Iterator[tuple[int, Reply]]:
     """Yield ``(index, reply)`` of each message as it is answered, in no fixed order.
 
-    A worker that hangs or dies loses only its current message and is restarted for the next.
+    A worker that hangs or dies loses only its current message and is restarted for the next.  One
+    that the system killed is asked again, once.
     Past the deadline no more messages are sent, and pending ones count as timed out.
     """
     waiting = deque(enumerate(messages))
+    repeated: set[int] = set()
     busy: dict[Worker, tuple[int, float]] = {}
     used = workers[: len(messages)]
     for worker in used:
@@ -35,7 +37,13 @@ def ask_all(
                 if worker not in busy:
                     found += _give(worker, waiting, busy, timeout_s)
             yield from found  # while the caller deals with these, all workers are busy
-            found = _collect(busy, timeout_s)
+            found = []
+            for index, reply in _collect(busy, timeout_s):
+                if isinstance(reply, Failure) and reply.was_killed and index not in repeated:
+                    repeated.add(index)
+                    waiting.append((index, messages[index]))
+                else:
+                    found.append((index, reply))
     finally:
         # If the caller stopped early, late answers must not be taken for answers to later messages.
         for worker in busy:

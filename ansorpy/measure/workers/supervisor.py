@@ -37,10 +37,15 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Failure:
-    """A missing answer: the worker hung (``timeout``) or died (``crash``), and why."""
+    """A missing answer: the worker hung (``timeout``) or died (``crash``), and why.
+
+    ``was_killed``: by SIGKILL, which the driver did not send.  When memory runs out, the system
+    kills workers first, whichever program needs it; so this need not be the request's fault.
+    """
 
     kind: Literal["timeout", "crash"]
     reason: str
+    was_killed: bool = False
 
 
 Reply = Message | Failure
@@ -263,10 +268,11 @@ class Worker:
 
     def _fail_crash(self) -> Failure:
         said = self._said()
-        if self._started is not None:
-            # The pipe closes a moment before the process has exited.
-            self._started.process.wait(1.0)
-        return Failure("crash", _joined(_exit_text(self.kill()), said))
+        # The pipe closes a moment before the process has exited.
+        has_ended = self._started is not None and self._started.process.wait(1.0)
+        status = self.kill()
+        was_killed = has_ended and status == -signal.SIGKILL
+        return Failure("crash", _joined(_exit_text(status), said), was_killed)
 
     def _said(self) -> str:
         return "" if self._started is None else self._started.stderr_tail()

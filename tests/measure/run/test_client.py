@@ -138,6 +138,30 @@ def test_a_worker_that_cannot_open_the_task_is_no_fault_of_the_candidate(
         assert late.measure(TASK, planted("good"), None).kind is TrialKind.CUT
 
 
+@dataclass
+class Killed(Liar):
+    """A worker that the system kills a number of times."""
+
+    times: int = 1
+
+    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Reply:
+        if message.kind == "measure" and self.times:
+            self.times -= 1
+            self.generation += 1
+            return Failure("crash", "killed by SIGKILL", was_killed=True)
+        return super().request(message, timeout_s, starved_s=starved_s)
+
+
+@pytest.mark.parametrize(("times", "kind"), [(1, TrialKind.OK), (2, TrialKind.CRASH)])
+def test_a_worker_that_the_system_kills_is_asked_once_more(times: int, kind: TrialKind) -> None:
+    client = opened()
+    worker = Killed({"measure": Message("measured", MEASURED)}, times=times)
+    client.worker = worker  # type: ignore[assignment]
+    assert client.measure(TASK, planted("good"), None).kind is kind
+    openings = [fields for fields, _ in worker.asked if "check_points" in fields]
+    assert len(openings) == 2, "each process opens the task"
+
+
 @pytest.mark.parametrize(
     "seconds",
     [

@@ -166,6 +166,16 @@ def test_requests_over_several_workers_lose_only_the_bad_ones():
             assert isinstance(outcome, Failure) and outcome.kind == want
 
 
+def test_requests_of_workers_that_the_system_kills_are_repeated_once(worker, tmp_path):
+    messages = [
+        Message("killed", {"spared": str(tmp_path / "spared")}),
+        Message("signal", {"number": int(signal.SIGKILL)}),
+    ]
+    found = dict(ask_all([worker], messages, 10.0))
+    assert found[0] == Message("spared")
+    assert found[1] == Failure("crash", "the worker was killed by SIGKILL", was_killed=True)
+
+
 def test_time_without_a_core_is_not_the_candidates():
     """Three rivals on its core leave a worker a quarter of the time."""
     core = min(os.sched_getaffinity(0))
