@@ -91,13 +91,14 @@ def test_what_the_observer_knows_is_a_time_to_beat():
 
     def submit(client, state, built, incumbent_s):
         incumbents.append(incumbent_s)
-        done = Future()
+        done = Future[MeasureResult]()
         done.set_result(MeasureResult(TrialKind.OK, (1.0,)))
         return done
 
     known, new = BUILDER.state(DAG, ""), BUILDER.state(DAG, "wrong")
     batch = Batch([known, new], submit, 2.0, Knowing())
-    results = batch.run([object()], enumerate(BUILDER.build(TASK, [known, new])))
+    builds = enumerate(BUILDER.build(TASK, [known, new]))
+    results = batch.run([object()], builds)  # type: ignore[list-item]
     assert [result.median_s for result in results] == [0.5, 1.0] and incumbents == [0.5]
 
 
