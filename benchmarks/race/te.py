@@ -67,7 +67,7 @@ def relax_module(dag: ComputeDAG, tvm: Any) -> Any:
         UnsupportedModel: It has an expression that no benchmark has.
     """
     relax = tvm.relax
-    made = {
+    made: dict[Tensor, Any] = {
         given: relax.Var(given.name, relax.TensorType(given.shape, given.dtype.value))
         for given in dag.args
     }
