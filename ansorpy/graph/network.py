@@ -34,9 +34,8 @@ class TensorInfo:
     @cached_property
     def bytes(self) -> AnyExtent:
         size = prod_of(self.shape)
-        if isinstance(self.dtype, Narrow):
-            return (size + (self.dtype.in_a_byte - 1)) // self.dtype.in_a_byte
-        return size * self.dtype.bytes
+        kind = self.dtype
+        return kind.bytes_of(size) if isinstance(kind, Narrow) else size * kind.bytes
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.dtypes import DType
+
+if TYPE_CHECKING:
+    from ansorpy.ir.extents import AnyExtent
 
 __all__ = ["ElementType", "Format", "Narrow", "element_type", "packed", "unpacked"]
 
@@ -93,9 +96,9 @@ class Narrow(Enum):
         found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, self.value))
         return found
 
-    def bytes_of(self, elements: int) -> int:
+    def bytes_of(self, elements: AnyExtent) -> AnyExtent:
         """The bytes of an array of so many elements."""
-        return -(-elements // self.in_a_byte)
+        return (elements + (self.in_a_byte - 1)) // self.in_a_byte
 
     def __repr__(self) -> str:
         return self.value

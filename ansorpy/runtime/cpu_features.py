@@ -29,7 +29,8 @@ FEATURE_BITS = {
     "gfni": (7, 0, ECX, 8), "avx512vnni": (7, 0, ECX, 11), "avx512bitalg": (7, 0, ECX, 12),
     "avx512vpopcntdq": (7, 0, ECX, 14), "amx-bf16": (7, 0, EDX, 22),
     "avx512fp16": (7, 0, EDX, 23), "amx-tile": (7, 0, EDX, 24), "amx-int8": (7, 0, EDX, 25),
-    "avxvnni": (7, 1, EAX, 4), "avx512bf16": (7, 1, EAX, 5),
+    "avxvnni": (7, 1, EAX, 4), "avx512bf16": (7, 1, EAX, 5), "avxifma": (7, 1, EAX, 23),
+    "avxneconvert": (7, 1, EDX, 5), "egpr": (7, 1, EDX, 21),  # APX, all of it
     "lzcnt": (_EXTENDED, 0, ECX, 5), "sse4a": (_EXTENDED, 0, ECX, 6),
     "xop": (_EXTENDED, 0, ECX, 11), "fma4": (_EXTENDED, 0, ECX, 16),
 }  # fmt: skip

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.codegen.llvm.objects.elf import MAGIC
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.threads.traced import Recorder
 from ansorpy.codegen.object_code import ObjectCode
@@ -59,11 +61,13 @@ class NativeRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
-        if target.triple.startswith("wasm"):
+        empty = compile_ir(f'target triple = "{target.triple}"', target)
+        if not empty.startswith(MAGIC):
             raise UsageError(
-                f"{path.name} cannot be made for {target.name}: WebAssembly has no shared "
-                "libraries, and no sections for constants",
-                hint="write C with --target c:word=32, which compilers for WebAssembly take",
+                f"{path.name} cannot be made for {target.name}: machine code of programs is for "
+                "64-bit little-endian machines with ELF files",
+                hint="write C, which is for all little-endian machines, with --target c, or "
+                "c:word=32 for those of 32 bits and WebAssembly",
             )
         match form_of(path):
             case Form.C:

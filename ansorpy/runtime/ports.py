@@ -58,9 +58,7 @@ class Port:
         """Of the memory that compiled code reads or writes."""
         size = math.prod(self.shape)
         kind = element_type(self.dtype.name)
-        if isinstance(kind, Narrow):
-            return (size + (kind.in_a_byte - 1)) // kind.in_a_byte
-        return size * kind.bytes
+        return kind.bytes_of(size) if isinstance(kind, Narrow) else size * kind.bytes
 
 
 class CTensor(ctypes.Structure):

@@ -16,7 +16,7 @@ from ansorpy.config import available_cores, default_threads
 from ansorpy.errors import UsageError
 from ansorpy.target import KIB, MIB, Target
 
-__all__ = ["Cpus", "host_caches", "vectors_of"]
+__all__ = ["Cpus", "host_caches", "signed", "vectors_of"]
 
 
 class Cpus:
@@ -75,30 +75,36 @@ _ZEN5 = (
 )  # fmt: skip
 
 
-def _features(names: Iterable[str]) -> str:
-    return ",".join(f"+{name}" for name in sorted(names))
+# Code does without it, as libraries cannot check for it: CPUID has a version of AVX10, not bits.
+_UNCHECKED = "avx10.2"
+
+
+def signed(names: Iterable[str]) -> str:
+    """LLVM's feature string: *names* with the sign of use, or of doing without."""
+    signs = ((name, "-" if name.startswith(_UNCHECKED) else "+") for name in sorted(names))
+    return ",".join(f"{sign}{name}" for name, sign in signs)
 
 
 _NAMED: dict[str, Target] = {
     target.name: target
     for target in (
         Target(
-            "x86-64-v2", _X86, "x86-64-v2", _features(_V2), 4, 128, 16, 32 * KIB, 256 * KIB, 8 * MIB
+            "x86-64-v2", _X86, "x86-64-v2", signed(_V2), 4, 128, 16, 32 * KIB, 256 * KIB, 8 * MIB
         ),
         Target(
-            "x86-64-v3", _X86, "x86-64-v3", _features(_V3), 4, 256, 16, 32 * KIB, 256 * KIB, 8 * MIB
+            "x86-64-v3", _X86, "x86-64-v3", signed(_V3), 4, 256, 16, 32 * KIB, 256 * KIB, 8 * MIB
         ),
         Target(
-            "x86-64-v4", _X86, "x86-64-v4", _features(_V4), 4, 512, 32, 32 * KIB, 1 * MIB, 16 * MIB
+            "x86-64-v4", _X86, "x86-64-v4", signed(_V4), 4, 512, 32, 32 * KIB, 1 * MIB, 16 * MIB
         ),
         Target(
-            "znver5", _X86, "znver5", _features(_ZEN5), 4, 512, 32, 48 * KIB, 1 * MIB, 32 * MIB
+            "znver5", _X86, "znver5", signed(_ZEN5), 4, 512, 32, 48 * KIB, 1 * MIB, 32 * MIB
         ),
         Target(
             "cortex-a76", _ARM, "cortex-a76", "+dotprod", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB
         ),
         Target(
-            "rv64gcv", _RISCV, "generic-rv64", _features((*_RV64GC, "v")), 4, 128, 32, 32 * KIB,
+            "rv64gcv", _RISCV, "generic-rv64", signed((*_RV64GC, "v")), 4, 128, 32, 32 * KIB,
             512 * KIB, 2 * MIB,
         ),
     )
@@ -117,7 +123,7 @@ def _host() -> Target:
         name="host",
         triple=triple,
         cpu=llvm.get_host_cpu_name(),
-        features=_features(features),
+        features=signed(features),
         cores=available_cores(),
         vector_bits=bits,
         vector_registers=registers,
@@ -201,5 +207,5 @@ def _from_triple(triple: str) -> Target:
         )
     cpu, names = _BASELINE.get(arch, ("generic", ()))
     bits, registers = vectors_of(arch, set(names))
-    features = _features(names)
+    features = signed(names)
     return Target(triple, triple, cpu, features, 4, bits, registers, 32 * KIB, 512 * KIB, 4 * MIB)

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.codegen.llvm.objects.build import assembly, compile_ir
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.runtime.cpu_features import missing_features, required_features
 from ansorpy.runtime.entry.cpu_check import CHECK, emit_cpu_check
 from ansorpy.target import Target
+from ansorpy.targets import llvm
 
 HOST = Target.host()
 pytestmark = pytest.mark.skipif("x86_64" not in HOST.triple, reason="asks an x86 CPU")
@@ -33,7 +34,8 @@ def has(*features: str) -> bool:
 
 @pytest.mark.parametrize(
     "feature", ["sse4.2", "avx", "avx2", "fma", "avx512f", "avx512vnni", "avx512bf16", "avxvnni",
-                "lzcnt", "xop", "fma4", "amx-tile", "avx512er", "avx512fp16", "movbe", "bmi2"],
+                "lzcnt", "xop", "fma4", "amx-tile", "avx512er", "avx512fp16", "movbe", "bmi2",
+                "egpr", "avxifma", "avxneconvert"],
 )  # fmt: skip
 def test_each_feature_agrees_with_llvm(feature: str) -> None:
     assert has(feature) == (feature in HOST.feature_set)
@@ -54,6 +56,22 @@ def test_what_a_target_requires() -> None:
     assert not any(name.startswith("avx512") for name in v3)
     alien = replace(HOST, features="+xop,+avx512er,+sse3")
     assert missing_features(required_features(alien)) != []
+
+
+def test_code_for_this_machine_needs_what_it_can_check() -> None:
+    """AVX10.2 has an instruction for this maximum, and CPUID a number instead of a bit."""
+    maximum = (
+        f'target triple = "{HOST.triple}"\n'
+        "declare <16 x float> @llvm.maximum.v16f32(<16 x float>, <16 x float>)\n"
+        "define <16 x float> @f(<16 x float> %a, <16 x float> %b) #0 {\n"
+        "  %c = call <16 x float> @llvm.maximum.v16f32(<16 x float> %a, <16 x float> %b)\n"
+        "  ret <16 x float> %c\n}\nattributes #0 = { nounwind }\n"
+    )
+    names = ["avx512f", "avx512vl", "egpr", "avx10.2", "sse3"]
+    made = replace(HOST, cpu="diamondrapids", features=llvm.signed(names))
+    assert required_features(made) == ("sse3", "avx512f", "avx512vl", "egpr")
+    assert "vminmaxps" in assembly(maximum, replace(made, features=""))
+    assert "vminmaxps" not in assembly(maximum, made)
 
 
 def test_it_is_assembly_in_a_process_that_made_no_library() -> None:

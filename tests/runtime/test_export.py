@@ -355,7 +355,16 @@ def test_constants_may_be_farther_away_than_2_gib(
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("net.so", "net"), ("my-net.v2.so", "my_net_v2"), ("3d.so", "net_3d"), ("größe.so", "gr__e")],
+    [
+        ("net.so", "net"),
+        ("my-net.v2.so", "my_net_v2"),
+        ("3d.so", "net_3d"),
+        ("größe.so", "gr__e"),
+        ("sem.so", "net_sem"),
+        ("cnd.c", "net_cnd"),
+        ("pthread_attr.so", "net_pthread_attr"),
+        ("semantic.so", "semantic"),
+    ],
 )
 def test_symbol_prefix(file: str, name: str) -> None:
     assert library_name(Path(file)) == name

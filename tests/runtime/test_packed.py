@@ -17,7 +17,9 @@ from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.target import Target
+from tests.codegen.cuda.simulated import GPU, SimulatedDevice
 from tests.frontend.models import node
+from tests.runtime.gpu.test_executable import attached, bound, gpu_task
 from tests.runtime.programs import task_of
 
 Array = NDArray[Any]
@@ -79,6 +81,19 @@ def test_arrays_of_ml_dtypes_come_and_go(kind: str, shape: tuple[int, ...]) -> N
         q[...] = values(kind, shape, seed)
         run()
         assert_halves(q, *outputs)
+
+
+def test_a_prepared_run_tells_its_seconds_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    attached(SimulatedDevice(), monkeypatch)
+    network = partition(optimize(load(halves("INT4", (3, 5)))))
+    tasks = {w.key: gpu_task(w.dag, f"task{n}", bound) for n, w in enumerate(network.workloads())}
+    model = CompiledModel.of(network, tasks, target=GPU, threads=1)
+    q = values("INT4", (3, 5))
+    outputs = [np.zeros(q.shape, port.dtype) for port in model.get_outputs()]
+    run: Any = model.prepare({"q": q}, outputs)
+    run()
+    assert_halves(q, *outputs)
+    assert run.seconds(3) == pytest.approx(3 * run.seconds(1))
 
 
 def test_libraries_take_packed_bytes(tmp_path: Path) -> None:

@@ -57,9 +57,17 @@ def test_a_program_of_every_family_compiles(name: str, rng: np.random.Generator)
 
 
 @pytest.mark.parametrize("form", list(Form))
-def test_webassembly_has_no_libraries(form: Form, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="WebAssembly has no shared libraries"):
-        check_exportable(tmp_path / f"net{form.suffix}", [Target.parse("wasm32-unknown-unknown")])
+@pytest.mark.parametrize(
+    "name",
+    ["wasm32-unknown-unknown", "i686-linux-gnu", "armv7-linux-gnueabihf", "s390x-linux-gnu",
+     "x86_64-unknown-linux-gnux32", "aarch64_be-linux-gnu", "aarch64-apple-darwin",
+     "x86_64-pc-windows-msvc"],
+)  # fmt: skip
+def test_other_machines_than_64_bit_little_endian_elf_have_no_programs(
+    name: str, form: Form, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="is for 64-bit little-endian machines with ELF files"):
+        check_exportable(tmp_path / f"net{form.suffix}", [Target.parse(name)])
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "."])

@@ -6,8 +6,6 @@ from ansorpy.ir.dtypes import DType
 
 __all__ = ["computed_type", "float_suffix", "register_type", "short_name", "storage_type"]
 
-"""Types that are stored as their bits and computed as ``float``."""
-
 _NAMES = {DType.FLOAT64: "double", DType.FLOAT32: "float"}
 _STORED = {DType.FLOAT16: "uint16_t", DType.BFLOAT16: "uint16_t", DType.BOOL: "uint8_t"}
 _SHORT = {

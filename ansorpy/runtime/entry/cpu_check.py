@@ -16,8 +16,9 @@ __all__ = ["CHECK", "emit_cpu_check"]
 CHECK = "@cpu_is_able"
 """Name of the emitted function, ``i1 ()``."""
 
-# Register state the OS must save, as XCR0 bits: SSE and AVX; those plus opmask and ZMM; AMX tiles.
-_YMM, _ZMM, _TILES = 0x6, 0xE6, 0x60000
+# Register state the OS must save, as XCR0 bits: SSE and AVX; those plus opmask and ZMM; AMX tiles;
+# the further general-purpose registers of APX.
+_YMM, _ZMM, _TILES, _EGPR = 0x6, 0xE6, 0x60000, 0x80000
 _OSXSAVE = (1, 0, ECX, 27)
 
 _CPUID = (
@@ -60,6 +61,8 @@ def _saved_state(features: Collection[str]) -> int:
             mask |= _ZMM
         elif name.startswith("amx"):
             mask |= _TILES
+        elif name == "egpr":
+            mask |= _EGPR
         elif name.startswith("avx") or name in ("fma", "f16c", "xop", "fma4"):
             mask |= _YMM
     return mask

@@ -8,16 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from ansorpy.errors import UsageError
+
 __all__ = ["write_archive"]
 
 _MAGIC = b"!<arch>\n"
 _HEADER_BYTES = 60
+_SIZE_DIGITS = 10
 
 
 def write_archive(path: Path, members: Mapping[Path, Sequence[str]]) -> None:
     """Write *path* of the files *members*, each with the symbols that it defines.
 
     Equal members make equal archives: times and owners are 0.
+
+    Raises:
+        UsageError: A member has more bytes than its header can say.
     """
     symbols = [symbol for names in members.values() for symbol in names]
     text = b"".join(symbol.encode() + b"\0" for symbol in symbols)
@@ -26,6 +32,12 @@ def write_archive(path: Path, members: Mapping[Path, Sequence[str]]) -> None:
     for member, names in members.items():
         places += [at] * len(names)
         size = member.stat().st_size
+        if size >= 10**_SIZE_DIGITS:
+            raise UsageError(
+                f"{path.name} cannot hold the {size / 1e9:.1f} GB of {member.name}: the files in "
+                "an archive have less than 10 GB",
+                hint="write a shared library (.so) or an object (.o)",
+            )
         at += _HEADER_BYTES + size + size % 2
     with path.open("wb") as file:
         file.write(_MAGIC)
@@ -41,4 +53,4 @@ def write_archive(path: Path, members: Mapping[Path, Sequence[str]]) -> None:
 
 
 def _write_header(file: BinaryIO, name: str, size: int) -> None:
-    file.write(f"{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{size:<10}`\n".encode())
+    file.write(f"{name:<16}{0:<12}{0:<6}{0:<6}{644:<8}{size:<{_SIZE_DIGITS}}`\n".encode())

@@ -9,12 +9,15 @@ import mmap
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ansorpy.codegen.llvm.objects.elf import HEADER, MAGIC, Section, sections_of, symbols_of
 from ansorpy.errors import ForeignFile
 
-__all__ = ["CONSTANTS", "Needs", "constants_in", "find_metadata", "machine_of", "needs_of"]
+__all__ = [
+    "CONSTANTS", "Needs", "constants_in", "find_metadata", "machine_of", "needs_of", "soname_of",
+]  # fmt: skip
 
 CONSTANTS = ".lrodata"
 """Name of the section of a library's constants, which linkers keep apart from all others; on
@@ -23,7 +26,7 @@ x86-64, it may be large."""
 _SUFFIX = b"_metadata"
 _DYNAMIC, _NOBITS, _DYNSYM, _VERNEED = 6, 8, 11, 0x6FFFFFFE
 _ENTRY = struct.Struct("<qQ")
-_NEEDED = 1
+_NEEDED, _SONAME = 1, 14
 _NEED = struct.Struct("<HHIII")
 _VERSION = struct.Struct("<IHHII")
 _MAX_BYTES = 16 << 20
@@ -86,8 +89,15 @@ def needs_of(path: Path) -> Needs:
     """What the shared library *path*, a 64-bit little-endian ELF file, needs to be loaded."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return Needs(
-            tuple(_named(data, _DYNAMIC, _needed)), frozenset(_named(data, _VERNEED, _versions))
+            tuple(_named(data, _DYNAMIC, partial(_tagged, _NEEDED))),
+            frozenset(_named(data, _VERNEED, _versions)),
         )
+
+
+def soname_of(path: Path) -> str | None:
+    """The name under which programs linked with the shared library *path* look for it, if any."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return next(_named(data, _DYNAMIC, partial(_tagged, _SONAME)), None)
 
 
 def _named(
@@ -103,11 +113,11 @@ def _named(
                 yield data[start : data.find(b"\0", start)].decode()
 
 
-def _needed(data: mmap.mmap, section: Section) -> Iterator[int]:
-    """The names, as offsets, of the libraries in *section*."""
+def _tagged(wanted: int, data: mmap.mmap, section: Section) -> Iterator[int]:
+    """The names, as offsets, of the entries in *section* with the tag *wanted*."""
     for at in range(section.offset, section.offset + section.size, _ENTRY.size):
         tag, name = _ENTRY.unpack_from(data, at)
-        if tag == _NEEDED:
+        if tag == wanted:
             yield name
 
 

@@ -28,6 +28,9 @@ FUNCTIONS = ("init", "plan", "run", "metadata")
 MAX_BYTES = (1 << 31) - (64 << 20)
 """Largest size of one library's constants where code addresses all data within 2 GiB."""
 
+_OF_LIBC = re.compile(r"sem|mtx|cnd|res|(pthread|posix)_\w+")
+"""Names with which libc has functions ``<name>_init``, as libraries do."""
+
 
 class Linker(Driver):
     """A compiler driver that assembles and links."""
@@ -83,9 +86,10 @@ def find_linker(target: Target) -> Linker:
 
 
 def library_name(path: Path) -> str:
-    """Symbol prefix of library *path*: its stem as a C identifier."""
+    """Symbol prefix of library *path*: its stem as a C identifier that libc does not use so."""
     name = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
-    return f"net_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+    is_taken = keyword.iskeyword(name) or _OF_LIBC.fullmatch(name)
+    return f"net_{name}" if not name or name[0].isdigit() or is_taken else name
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import struct
 from collections.abc import Mapping
 
 from ansorpy.codegen.llvm.objects.elf import (
-    MAGIC,
     PLACE,
     SYMTAB,
     Section,
@@ -15,7 +14,6 @@ from ansorpy.codegen.llvm.objects.elf import (
     sections_of,
     symbols_of,
 )
-from ansorpy.errors import UsageError
 
 __all__ = ["defined", "renamed"]
 
@@ -41,11 +39,6 @@ def renamed(image: bytes, names: Mapping[str, str]) -> bytes:
 
 def _globals(image: bytes) -> tuple[list[Symbol], Section]:
     """The global symbols, and the section of the names."""
-    if image[: len(MAGIC)] != MAGIC:
-        raise UsageError(
-            "static libraries and objects are made for 64-bit little-endian machines with ELF",
-            hint="write C with --target c",
-        )
     sections = sections_of(image)
     table = next(section for section in sections if section.kind == SYMTAB)
     names = sections[table.link]

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from ansorpy.runtime.header import c_type, write_header
+from ansorpy.runtime.library.elf import soname_of
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.packages.signature import (
     NamedPort,
@@ -22,6 +23,8 @@ __all__ = ["write_cmake_package"]
 def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]:
     """Install the shared *library* in the folder *prefix*, which can be moved; returns the files.
 
+    They are called as the library was when it was linked: programs look for it by that name.
+
     Raises:
         ForeignFile: The file is not a library that ansorpy made.
         UsageError: Its calls or its name cannot be offered in C++.
@@ -30,7 +33,9 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     metadata, _, _ = read_library(library)
     demand_packable(metadata, library)
     demand_namespace(metadata.name)
-    name, installed = metadata.name, prefix / "lib" / library.name
+    soname = soname_of(library)
+    file = Path(Path(soname or library).name)
+    name, installed = metadata.name, prefix / "lib" / file
     config, pkgconfig, include = (
         prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
     )  # fmt: skip
@@ -39,16 +44,16 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     shutil.copy(library, installed)
     inputs, outputs = named_ports(metadata)
     values = {
-        "name": name, "upper": name.upper(), "library": library.name, "version": version,
+        "name": name, "upper": name.upper(), "library": file.name, "version": version,
         "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
-        "header": f"{library.stem}.h", "statuses": list(Status),
+        "header": f"{file.stem}.h", "statuses": list(Status), "has_soname": soname is not None,
     }  # fmt: skip
     written = [installed]
-    write_header(metadata, include / library.name)
-    (include / f"{library.stem}_example.c").unlink()
-    written.append(include / f"{library.stem}.h")
+    write_header(metadata, include / file)
+    (include / f"{file.stem}_example.c").unlink()
+    written.append(include / f"{file.stem}.h")
     for template, path in (
-        ("library.hpp.j2", include / f"{library.stem}.hpp"),
+        ("library.hpp.j2", include / f"{file.stem}.hpp"),
         ("config.cmake.j2", config / f"{name}Config.cmake"),
         ("version.cmake.j2", config / f"{name}ConfigVersion.cmake"),
         ("package.pc.j2", pkgconfig / f"{name}.pc"),

@@ -25,6 +25,7 @@ sizeof static static_assert static_cast struct switch template this thread_local
 typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
 _MEMBERS = "model run plan threads shapes shape error prepare bind require found"
+_PRIVATE = frozenset({"inputs_", "outputs_", "context_", "threads_"})
 _NO_PARAMETERS = frozenset(f"{_KEYWORDS} {_MEMBERS}".split())
 _NO_NAMESPACES = frozenset(f"{_KEYWORDS} main std".split())
 
@@ -48,8 +49,8 @@ class NamedPort:
 
 
 def named_ports(metadata: Metadata) -> tuple[list[NamedPort], list[NamedPort]]:
-    """The inputs and outputs of a library, each with a name of its own."""
-    taken: set[str] = set()
+    """The inputs and outputs of a library, each with a name of its own, as its shape has."""
+    taken = set(_PRIVATE)
     ports = [*metadata.input_ports, *metadata.output_ports]
     found = [NamedPort(port, _name(port.name, taken)) for port in ports]
     count = len(metadata.input_ports)
@@ -60,9 +61,9 @@ def _name(given: str, taken: set[str]) -> str:
     name = re.sub(r"\W", "_", given, flags=re.ASCII).strip("_") or "tensor"
     if name[0].isdigit() or keyword.iskeyword(name) or name in _NO_PARAMETERS:
         name = f"tensor_{name}"
-    while name in taken:
+    while {name, f"{name}_shape"} & taken:
         name += "_"
-    taken.add(name)
+    taken.update({name, f"{name}_shape"})
     return name
 
 

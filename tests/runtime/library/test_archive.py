@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
+from ansorpy.runtime.library.archive import write_archive
 from ansorpy.runtime.library.symbols import defined, renamed
 from tests.runtime import programs
 
@@ -51,8 +52,14 @@ def test_other_names_for_some_symbols() -> None:
     assert defined(code) == ["tail"]
     other = renamed(renamed(code, {"tail": "a_longer_name", "absent": "x"}), {"a_longer_name": "t"})
     assert defined(other) == ["t"]
-    with pytest.raises(UsageError, match="64-bit little-endian machines with ELF"):
-        defined(b"\0asm")
+
+
+def test_a_header_has_ten_digits_for_a_size(tmp_path: Path) -> None:
+    with (tmp_path / "constants.o").open("wb") as file:
+        file.truncate(10**10)  # a hole, which takes no space
+    with pytest.raises(UsageError, match=r"cannot hold the 10\.0 GB of constants\.o"):
+        write_archive(tmp_path / "net.a", {tmp_path / "constants.o": ["net_constants"]})
+    assert not (tmp_path / "net.a").exists()
 
 
 def test_machine_code_is_no_listing(rng: np.random.Generator, tmp_path: Path) -> None:

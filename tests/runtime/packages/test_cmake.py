@@ -70,6 +70,7 @@ SAID = ["12", "6 17 500", REFUSED, "x has 3 elements instead of 60"]
 def test_a_project_finds_the_package(tmp_path: Path, rng: np.random.Generator) -> None:
     library, x, wanted = fixed(tmp_path, rng)
     prefix = tmp_path / "first place"
+    library = library.rename(tmp_path / "other.so")  # programs look for it under its first name
     for path in (library, twice(tmp_path)):
         assert main(["package", str(path), "--cmake", "-o", str(prefix)]) == 0
     prefix = prefix.rename(tmp_path / "installed")  # it can be moved
@@ -133,6 +134,26 @@ def test_a_namespace_needs_another_name(
     assert not (tmp_path / "to").exists()
 
 
+def packaged(library: Path, prefix: Path) -> str:
+    """The CMake package of *library*, called net, in *prefix*."""
+    assert main(["package", str(library), "--cmake", "-o", str(prefix)]) == 0
+    return (prefix / "lib" / "cmake" / "net" / "netConfig.cmake").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_library_is_installed_under_the_name_that_programs_look_for(tmp_path: Path) -> None:
+    x = ap.placeholder((3, 8), name="x")
+    y = ap.compute((3, 8), lambda i, j: x[i, j] + 1.0, name="y")
+    library = ap.build([x, y]).export(tmp_path / "net.so").rename(tmp_path / "other.so")
+    assert 'IMPORTED_SONAME "net.so"' in packaged(library, tmp_path / "named")
+    assert (tmp_path / "named" / "lib" / "net.so").exists()
+    source = ap.build([x, y], target="c").export(tmp_path / "net.c")
+    library = tmp_path / "libnet.so"
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
+    assert "IMPORTED_NO_SONAME TRUE" in packaged(library, tmp_path / "nameless")
+    assert (tmp_path / "nameless" / "lib" / "libnet.so").exists()
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_parameters_are_called_like_nothing_in_the_header(tmp_path: Path) -> None:
     x, y = ap.placeholder((3, 8), name="requires"), ap.placeholder((3, 8), name="bind")
@@ -146,3 +167,17 @@ def test_parameters_are_called_like_nothing_in_the_header(tmp_path: Path) -> Non
         "tensor_bind",
         "state",
     ]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_shapes_and_members_have_names_of_their_own(tmp_path: Path) -> None:
+    n = ap.dim("n", 1, 9)
+    x, shape = ap.placeholder((n, 8), name="x"), ap.placeholder((n, 8), name="x_shape")
+    inputs = ap.placeholder((n, 8), name="inputs")
+    y = ap.compute((n, 8), lambda i, j: x[i, j] + shape[i, j] + inputs[i, j], name="inputs_")
+    path = ap.build(ap.State.initial([x, shape, inputs, y])).export(tmp_path / "net.so")
+    assert main(["package", str(path), "--cmake", "-o", str(tmp_path)]) == 0
+    run = re.search(r"shapes run\((.*)\)", (tmp_path / "include" / "net.hpp").read_text())
+    assert run is not None
+    names = [p.split()[-1].lstrip("&") for p in run[1].split(", ")]
+    assert len(set(names)) == len(names) == 7 and "inputs_" not in names

@@ -41,6 +41,10 @@ class Foreign:
     def __dlpack_device__(self): return rows.__dlpack_device__()
 assert np.array_equal(twice.model(Foreign()), 2 * rows)
 assert np.array_equal(twice.model(np.asfortranarray(rows)), 2 * rows)
+odd = np.frombuffer(b" " + rows.tobytes(), np.float32, offset=1).reshape(rows.shape)
+called, tensor = [], twice._model._tensor
+twice._model._tensor = lambda array: called.append(array.flags.aligned) or tensor(array)
+assert np.array_equal(twice.model(odd), 2 * rows) and called == [True]
 for wrong in (rows[:3], rows[0], rows.astype(float), rows[:, 1:]):
     try: twice.model(wrong)
     except twice.ModelError as error: print(error)
