@@ -100,16 +100,16 @@ def test_a_branch_may_give_nothing(empty: int, counted: bool, rng: np.random.Gen
 
 def test_equal_branches_of_many_nodes_count_apart() -> None:
     """The graphs of their bodies are gone when later ones take their memory."""
-    then, other = (
-        ([node("Compress", ["x", "big"], ["kept"], axis=0), node(fn, ["kept"], ["r"])], {})
-        for fn in ("Neg", "Exp")
-    )
+
+    def of_kept(fn: str) -> Branch:
+        return [node("Compress", ["x", "big"], ["kept"], axis=0), node(fn, ["kept"], ["r"])], {}
+
     nodes = [
         node("ReduceMax", ["x"], ["row"], keepdims=0, axes=[1]),
         node("Greater", ["row", "half"], ["big"]),
         node("ReduceMax", ["row"], ["most"], keepdims=0),
         node("Greater", ["most", "half"], ["above"]),
-        *(branching("above", f"y{n}", then, other) for n in range(60)),
+        *(branching("above", f"y{n}", of_kept("Neg"), of_kept("Exp")) for n in range(60)),
     ]
     names = [f"y{n}" for n in range(60)]
     model = graph_model(nodes, {"x": (4, 3)}, names, {"half": np.asarray(0.3, np.float32)})

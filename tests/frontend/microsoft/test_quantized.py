@@ -125,7 +125,7 @@ def test_matmul_integer_to_float(bias: bool) -> None:
 
 def test_products_in_half_precision() -> None:
     """onnxruntime has no such kernel on CPUs; the sum is beyond the largest number."""
-    operands = {
+    operands: dict[str, Array] = {
         "a": np.full((1, 9), 255, np.uint8), "b": np.full((9, 2), 250, np.uint8),
         "a_scale": np.array(2**-12, np.float16), "b_scale": np.array(2**-8, np.float16),
     }  # fmt: skip
