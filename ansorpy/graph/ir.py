@@ -125,6 +125,11 @@ class Graph:
             self._seen[name, shape] = np.ascontiguousarray(self.constants[name]).reshape(shape)
         return self._seen[name, shape]
 
+    def dims_at(self, node: Node) -> frozenset[Dim]:
+        """The dimensions that *node*, its operands or its result depend on."""
+        shapes = (self.types[name].shape for name in (*node.inputs, node.output))
+        return frozenset((*node.op.dims, *dims_of(e for shape in shapes for e in shape)))
+
     def consumers(self) -> dict[str, list[Node]]:
         """Nodes that read each value; a node is listed twice if it reads the value twice."""
         readers: dict[str, list[Node]] = {name: [] for name in self.types}
@@ -172,7 +177,7 @@ class GraphBuilder:
         """The types of values that hold the codes, or the integers, of narrow types."""
         self.ports: dict[str, NarrowPort] = {}
         self._inputs: list[str] = []
-        self._nodes: list[Node] = []
+        self._nodes: dict[str, Node] = {}
         self._kept: Collection[str] = ()
         self._numbers: dict[str, int] = {}
         """The last number appended to each name."""
@@ -219,7 +224,7 @@ class GraphBuilder:
             return int(self.constants[value].reshape(-1)[0])
         if most(capacity) == 0:
             return 0
-        if any(node.output == value and node.op.bodies for node in self._nodes):
+        if value in self._nodes and self._nodes[value].op.bodies:
             value = self.emit(Elementwise(Fn.MAX), [value, value], value)  # calls tell sizes
         known = {count.dim: count.capacity for count in self.counts.values()}
         most_ = at_most(capacity, known)
@@ -231,7 +236,6 @@ class GraphBuilder:
 
     def _are_alike(self, a: str, b: str) -> bool:
         """Whether the same operators compute two values of the same operands."""
-        made = {node.output: node for node in self._nodes}
         waiting, seen = [(a, b)], set[tuple[str, str]]()
         while waiting:
             pair = waiting.pop()
@@ -239,7 +243,7 @@ class GraphBuilder:
                 continue
             seen.add(pair)
             held = [self.constants[name] for name in pair if name in self.constants]
-            nodes = [made[name] for name in pair if name in made]
+            nodes = [self._nodes[name] for name in pair if name in self._nodes]
             if len(held) == 2:
                 x, y = held
                 if x.dtype != y.dtype or not np.array_equal(x, y):
@@ -262,7 +266,7 @@ class GraphBuilder:
     def is_constant(self, value: str) -> bool:
         """Whether *value* follows from constants alone."""
         needed = {value}
-        for node in reversed(self._nodes):
+        for node in reversed(self._nodes.values()):
             if node.output in needed:
                 needed.update(node.inputs)
         return needed.isdisjoint(self._inputs)
@@ -296,7 +300,7 @@ class GraphBuilder:
         if any(operand.size == 0 for operand in operands):
             raise ValueError(f"operands without elements: {[o.shape for o in operands]}")
         self.types[node.output] = inferred
-        self._nodes.append(node)
+        self._nodes[node.output] = node
 
     def _hold(self, name: str, array: Array) -> None:
         self.types[name] = TensorType(tuple(array.shape), as_dtype(array.dtype))
@@ -332,7 +336,7 @@ class GraphBuilder:
         """The nodes that *results* need, last first, and the values that stay."""
         live = {output.value for output in results}
         kept: list[Node] = []
-        for node in reversed(self._nodes):
+        for node in reversed(self._nodes.values()):
             if node.output in live:
                 kept.append(node)
                 live.update(*(self._with_parts(name) for name in (node.output, *node.inputs)))

@@ -98,6 +98,24 @@ def test_a_branch_may_give_nothing(empty: int, counted: bool, rng: np.random.Gen
             np.testing.assert_array_equal(got, want)
 
 
+def test_equal_branches_of_many_nodes_count_apart() -> None:
+    """The graphs of their bodies are gone when later ones take their memory."""
+
+    def of_kept(fn: str) -> Branch:
+        return [node("Compress", ["x", "big"], ["kept"], axis=0), node(fn, ["kept"], ["r"])], {}
+
+    nodes = [
+        node("ReduceMax", ["x"], ["row"], keepdims=0, axes=[1]),
+        node("Greater", ["row", "half"], ["big"]),
+        node("ReduceMax", ["row"], ["most"], keepdims=0),
+        node("Greater", ["most", "half"], ["above"]),
+        *(branching("above", f"y{n}", of_kept("Neg"), of_kept("Exp")) for n in range(60)),
+    ]
+    names = [f"y{n}" for n in range(60)]
+    model = graph_model(nodes, {"x": (4, 3)}, names, {"half": np.asarray(0.3, np.float32)})
+    assert [output.name for output in load(model).returned] == names
+
+
 @pytest.mark.parametrize("outer", [True, False])
 @pytest.mark.parametrize("inner", [True, False])
 def test_branches_may_use_the_same_names_and_have_branches(

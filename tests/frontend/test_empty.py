@@ -13,6 +13,7 @@ from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
 from tests.frontend.models import graph_model, node, operator_model
+from tests.frontend.sized import assert_same_at, import_sized
 from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
 from tests.graph.nets import Net
 
@@ -70,6 +71,17 @@ def test_a_decoder_may_begin_without_a_past(past: int, rng: np.random.Generator)
     network = partition(optimize(load(decoder(), dims={"past": past})))
     assert_same_as_onnxruntime(decoder(), rng, network)
     assert [t.shape for t in network.inputs[:2]] == [(1, 2, past, 4)] * 2
+
+
+def test_a_decoder_may_begin_without_a_past_in_a_batch_of_any_size(
+    rng: np.random.Generator,
+) -> None:
+    """It reads the length of the past from a shape that is otherwise open."""
+    model = decoder()
+    for info in model.graph.input:
+        info.type.tensor_type.shape.dim[0].dim_param = "batch"
+    graph = import_sized(model, past=0, batch=(1, 4))
+    assert_same_at(model, graph, rng, [{"batch": 1}, {"batch": 3}])
 
 
 def test_an_attention_operator_may_begin_without_a_past() -> None:

@@ -88,6 +88,17 @@ def test_negative_pads_crop_before_others_are_added(
     assert_same_as_onnxruntime(operator_model("Pad", [(2, 4)], [amounts], mode=mode), rng)
 
 
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint64"])
+def test_pads_of_large_integers_are_exact(kind: str) -> None:
+    most = np.iinfo(kind).max
+    held: dict[str, Array] = {"pads": ints(1, 2), "value": np.asarray(most - 1, kind)}
+    types = dict.fromkeys("xy", getattr(TensorProto, kind.upper()))
+    model = graph_model([node("Pad", ["x", "pads", "value"], ["y"])], {"x": (2,)}, ["y"], held,
+                        types=types)  # fmt: skip
+    [got] = run_network(compiled(model), {"x": np.asarray([3, most], kind)})
+    assert [int(n) for n in got] == [most - 1, 3, most, most - 1, most - 1]
+
+
 @pytest.mark.parametrize("pads", [(-4, 2), (-5, 3), (-5, 6), (3, -5), (2, -4), (-1, -3), (5, -6)])
 def test_no_edge_is_repeated_of_nothing(pads: tuple[int, ...], rng: np.random.Generator) -> None:
     """onnxruntime refuses them too; zeros can be put around nothing."""

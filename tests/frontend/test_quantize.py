@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto
@@ -65,6 +66,32 @@ def test_weights_are_floats_before_anything_runs() -> None:
     # onnxruntime would round the data here, too.
     want = np.asarray(list(ReferenceEvaluator(model).run(None, feeds))[0])
     np.testing.assert_allclose(run_network(network, feeds)[0], want, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_large_integers_are_scaled_in_single_precision(kind: str, constant: bool) -> None:
+    """A bias of a convolution in half precision: only its product with the scale has to fit."""
+    dtype = np.dtype(kind) if kind == "float16" else np.dtype(ml_dtypes.bfloat16)
+    x = np.asarray([120_000, -70_001, 4097, 3], np.int32)
+    held: dict[str, Array] = {"s": np.asarray(2**-7, dtype), "z": np.asarray(4096, np.int32)}
+    nodes = [node("DequantizeLinear", ["x", "s", "z"], ["d"]), node("Neg", ["d"], ["y"])]
+    types = {"x": TensorProto.INT32, "y": getattr(TensorProto, kind.upper())}
+    given = {} if constant else {"x": x}
+    held |= {"x": x} if constant else {}
+    model = graph_model(nodes, {n: a.shape for n, a in given.items()}, ["y"], held, 21, types)
+    [got] = run_network(compiled(model), given)
+    np.testing.assert_array_equal(got, ((4096 - x.astype(np.float64)) / 128).astype(dtype))
+
+
+def test_half_precision_numbers_get_zero_points_of_16_bits() -> None:
+    held: dict[str, Array] = {"s": np.asarray(1, np.float16), "z": np.asarray(12_345, np.int16)}
+    types = {"x": TensorProto.FLOAT16, "y": TensorProto.INT16}
+    one = node("QuantizeLinear", ["x", "s", "z"], ["y"])
+    model = graph_model([one], {"x": (4,)}, ["y"], held, 21, types)
+    x = np.asarray([2.5, -3, 2048, 30_000], np.float16)
+    [got] = run_network(compiled(model), {"x": x})
+    np.testing.assert_array_equal(got, [12_347, 12_342, 14_393, 32_767])
 
 
 def test_scales_that_do_not_fit_are_refused() -> None:

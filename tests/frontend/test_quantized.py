@@ -111,6 +111,22 @@ def test_products(kind: str, by_row: bool) -> None:
     np.testing.assert_array_equal(run_network(compiled(model), feeds)[0], want)
 
 
+def test_products_in_half_precision() -> None:
+    """Sums beyond the largest number, and scales whose product is below the least normal one."""
+    names = ["a", "as", "az", "b", "bs", "bz", "ys", "yz"]
+    held: dict[str, Array] = {
+        "as": number("float16", 2**-12), "az": number("uint8", 0),
+        "b": np.full((9, 2), [250, 3], np.uint8), "bs": number("float16", 2**-12),
+        "bz": number("uint8", 0), "ys": number("float16", 2**-10), "yz": number("uint8", 7),
+    }  # fmt: skip
+    types = {"a": TensorProto.UINT8, "y": TensorProto.UINT8}
+    model = graph_model(
+        [node("QLinearMatMul", names, ["y"])], {"a": (1, 9)}, ["y"], held, 21, types
+    )
+    [got] = run_network(compiled(model), {"a": np.full((1, 9), 255, np.uint8)})
+    np.testing.assert_array_equal(got, [[round(9 * 255 * 250 / 2**14) + 7, 7]])
+
+
 def test_a_transformer_layer_quantized_as_it_runs() -> None:
     """What exporters write for a linear layer: data quantized by its own range."""
     rng = np.random.default_rng(11)

@@ -242,6 +242,15 @@ OF_ROWS = {
         node("ArgMax", ["x"], ["places"], axis=0), node("Cast", ["places"], ["y"], to=1)
     ),
     "einsum": rows(node("Einsum", ["x", "x"], ["y"], equation="ab,cb->ca")),
+    "filled": rows(
+        node("Shape", ["x"], ["s"]), node("Gather", ["s", "i0"], ["n"]),
+        node("Unsqueeze", ["n", "z"], ["n1"]), node("Concat", ["n1", "one"], ["to"], axis=0),
+        node("Expand", ["n", "to"], ["column"]), node("Tile", ["n1", "n1"], ["row"]),
+        node("Unsqueeze", ["row", "i1"], ["column2"]), node("Sub", ["column", "column2"], ["d"]),
+        node("Add", ["d", "column"], ["whole"]), node("Cast", ["whole"], ["f"], to=1),
+        node("Add", ["x", "f"], ["y"]),
+        i0=one(0), z=ints(0), one=ints(1), i1=ints(1),
+    ),
     "shape_out": rows(
         node("Shape", ["x"], ["s"]), node("Cast", ["s"], ["y"], to=TensorProto.FLOAT)
     ),
@@ -347,6 +356,24 @@ def test_a_cache_may_be_empty_in_a_batch_of_any_size() -> None:
     graph = import_sized(PAST, past=0, batch=(1, 4), seq=(1, 8))
     assert [str(e) for e in graph.types[graph.outputs[0].value].shape] == ["batch", "seq", "8"]
     assert_same_at(PAST, graph, RNG, [{"batch": 3, "seq": 5}])
+
+
+def test_a_part_of_a_table_may_begin_at_an_open_place() -> None:
+    """As the positions of new words behind a cache."""
+    model = graph_model(
+        [
+            node("Shape", ["past"], ["before"], start=1, end=2),
+            node("Add", ["before", "three"], ["end"]),
+            node("Slice", ["table", "before", "end"], ["place"]),
+            node("Add", ["x", "place"], ["y"]),
+        ],
+        {"x": (3, 8), "past": (1, "past", 8)},
+        ["y"],
+        {"table": floats(64, 8), "three": ints(3)},
+    )
+    graph = import_sized(model, past=(0, 40))
+    assert_same_at(model, graph, RNG, [{"past": 5}, {"past": 40}])
+    assert [made.op.label for made in optimize(graph).nodes] == ["slice", "add"]
 
 
 def test_masks_of_one_number_cost_nothing() -> None:

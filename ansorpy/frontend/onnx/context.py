@@ -311,11 +311,12 @@ class NodeContext(Emits):
         value = self._emitted(op, inputs)
         if value in self.builder.constants or self.known.keys().isdisjoint(inputs):
             return value
+        kind = self.builder.types[value]
         operands = [self._elements(name) for name in inputs]
         known = [elements for elements in operands if elements is not None]
-        dtype = self.builder.types[value].dtype
-        found = evaluated(op, known, dtype) if len(known) == len(operands) else None
-        return value if found is None else self.from_sizes(found, dtype)
+        is_array = len(known) == len(operands) and not dims_of(kind.shape)
+        found = evaluated(op, known, kind.dtype) if is_array else None
+        return value if found is None else self.from_sizes(found, kind.dtype)
 
     def _elements(self, value: str) -> Elements | None:
         if value in self.known:

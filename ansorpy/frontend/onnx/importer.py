@@ -290,7 +290,7 @@ class Importer:
         """The node's values; those of an equal node if a run counts them: counts are then equal."""
         values = [self.values.get(name, "") for name in node.input]
         used = tuple(name in self.used for name in node.output)
-        same = (signature(node, values), used, id(self.builder))
+        same = (signature(node, values), used, self.builder)
         if same not in self._counting:
             before = len(self.builder.counts)
             results = self._translated(node, operands, context, supported)
@@ -373,6 +373,8 @@ class Importer:
         if all(name in self.builder.constants for name in results):
             return results
         graph = self.builder.finish(Output(name, name) for name in results)
+        if any(step.op.dims for step in graph.nodes):
+            return results  # what has no elements may have open sizes
         for step in graph.nodes:
             self._require_small([step.output], step.inputs)
         made = []

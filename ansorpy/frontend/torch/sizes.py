@@ -52,7 +52,7 @@ def symbols_of(value: object) -> set[sympy.Symbol]:
 
 
 _FOLDED: dict[type, str] = {sympy.Add: "Add", sympy.Mul: "Mul", Max: "Max", Min: "Min"}
-_BINARY: dict[type, str] = {FloorDiv: "Div", CleanDiv: "Div", Mod: "Mod", PythonMod: "Mod"}
+_BINARY: dict[type, str] = {CleanDiv: "Div", Mod: "Mod", PythonMod: "Mod"}
 
 
 class SizeWriter:
@@ -96,6 +96,11 @@ class SizeWriter:
             return reduce(lambda a, b: self._op(_FOLDED[kind], a, b), map(self.vector, extent.args))
         if kind in _BINARY:
             return self._op(_BINARY[kind], *map(self.vector, extent.args))
+        if kind is FloorDiv:
+            a, b = map(self.vector, extent.args)
+            if not extent.base.is_nonnegative:  # ONNX rounds quotients of integers towards 0
+                a = self._op("Sub", a, self._op("Mod", a, b))
+            return self._op("Div", a, b)
         if isinstance(extent, sympy.Pow) and extent.exp.is_Integer and extent.exp > 0:
             return reduce(
                 lambda a, b: self._op("Mul", a, b), [self.vector(extent.base)] * int(extent.exp)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Gather, MatMul
-from ansorpy.ir.extents import dims_of
 
 __all__ = ["expand_constants"]
 
@@ -39,7 +38,7 @@ def _derived(graph: Graph) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for node in graph.nodes:
         fixed = all(i in graph.constants or i in found for i in node.inputs)
-        if node.inputs and fixed and not dims_of(graph.types[node.output].shape):
+        if node.inputs and fixed and not graph.dims_at(node):
             found[node.output] = node
     return found
 

@@ -10,7 +10,6 @@ from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Elementwise
 from ansorpy.graph.regions import LoopRegion, Result, with_bodies
-from ansorpy.ir.extents import dims_of
 
 __all__ = [
     "LoopParts", "emitted_outside", "invariant_values", "is_counted", "needed", "outer",
@@ -138,9 +137,7 @@ def invariant_values(body: Graph, others: Iterable[str]) -> set[str]:
 
 def is_counted(body: Graph, node: Node) -> bool:
     """Whether *node* depends on a size that each iteration counts for itself."""
-    read = (*node.inputs, node.output)
-    dims = {*node.op.dims, *dims_of(e for name in read for e in body.types[name].shape)}
-    return not body.counted_dims.isdisjoint(dims)
+    return not body.counted_dims.isdisjoint(body.dims_at(node))
 
 
 def needed(

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, normal
+from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, model_of, normal
+from tests.graph.executor import compiled, run_network
 
 STEP = 1.01
 KINDS: dict[Any, int] = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
@@ -120,6 +121,18 @@ def test_matmul_integer_to_float(bias: bool) -> None:
     }  # fmt: skip
     constants = [n for n, a in operands.items() if a is not None and n not in ("a", "bias")]
     assert_as_onnxruntime("MatMulIntegerToFloat", operands, None, constants, 1e-4)
+
+
+def test_products_in_half_precision() -> None:
+    """onnxruntime has no such kernel on CPUs; the sum is beyond the largest number."""
+    operands: dict[str, Array] = {
+        "a": np.full((1, 9), 255, np.uint8), "b": np.full((9, 2), 250, np.uint8),
+        "a_scale": np.array(2**-12, np.float16), "b_scale": np.array(2**-8, np.float16),
+    }  # fmt: skip
+    constants = [name for name in operands if name != "a"]
+    model = model_of("MatMulIntegerToFloat", operands, {"y": TensorProto.FLOAT16}, constants)
+    [got] = run_network(compiled(model), {"a": operands["a"]})
+    np.testing.assert_array_equal(got, np.full((1, 2), 9 * 255 * 250 / 2**20, np.float16))
 
 
 @pytest.mark.parametrize("real", [False, True])

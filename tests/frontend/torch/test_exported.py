@@ -10,11 +10,14 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import ansorpy as ap
 from ansorpy.errors import UnsupportedModel, UsageError
+from ansorpy.frontend.onnx import load
 from ansorpy.frontend.torch.exported import network_of
+from tests.peer import peer
 
 
 class Normed(nn.Module):
@@ -39,6 +42,22 @@ def test_a_module_compiles_to_a_library(tmp_path: Path) -> None:
         with torch.no_grad():
             want = module(x).numpy()
         np.testing.assert_allclose(loaded.run(None, {"x": x.numpy()})[0], want, 1e-4, 1e-5)
+
+
+def test_sizes_are_rounded_down_below_zero_too() -> None:
+    class Padded(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            n = x.shape[1]
+            return F.pad(x, (0, -(-n // 8) * 8 - n))
+
+    columns = torch.export.Dim("columns", min=2, max=60)
+    network = network_of(Padded(), (torch.randn(2, 5),), {"x": {1: columns}})
+    session = peer(network.model)
+    for size, want in ((3, 8), (8, 8), (17, 24)):
+        [padded] = session.run(None, {"x": np.ones((2, size), np.float32)})
+        assert padded.shape == (2, want)
+    graph = load(network.model, dims={"columns": (2, 60)})
+    assert str(graph.types[graph.outputs[0].value].shape[1]) == "8*((columns + 7)//8)"
 
 
 def test_inputs_keep_their_names_and_parameters_are_constants() -> None:

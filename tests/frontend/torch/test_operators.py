@@ -18,6 +18,7 @@ from ansorpy.frontend.onnx import load
 from ansorpy.frontend.torch.arrays import array_of
 from ansorpy.frontend.torch.decompositions import decompositions
 from ansorpy.frontend.torch.translate import is_operator, refusal, translate
+from ansorpy.frontend.torch.whole import attention
 from tests.peer import peer
 
 
@@ -129,6 +130,11 @@ CASES: dict[str, Case] = {
     "shuffled": (lambda x: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x[..., :6, :], 2)), (IMAGE,)),
     "grids": (lambda x, g: F.grid_sample(x, g.tanh(), align_corners=True),
               (IMAGE, drawn(2, 3, 3, 2))),
+    "attention": (attention, (drawn(3, 3, 4, 5), drawn(3, 3, 4, 5), drawn(3, 3, 4, 5),
+                              drawn(3, 4, 4))),
+    "attention_without_heads": (attention, (X, X, X, drawn(3, 4, 4))),
+    "booleans": (lambda x, b: (b < x, x >= b, b > 0.5, b <= True, b.lt(b.flip(0)), b != x),
+                 (torch.tensor([0.25, 0.5, 1.0, -1.0]), torch.tensor([True, False, True, False]))),
     "embedding": (lambda w, i: F.embedding(i.abs(), w), (drawn(5, 3), PLACES)),
 }  # fmt: skip
 

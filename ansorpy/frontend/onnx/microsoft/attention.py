@@ -37,9 +37,9 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
 
 def qattention(ctx: NodeContext) -> tuple[str, ...]:
     """The same with quantized operand and weights."""
-    scale = ctx.apply(Fn.MUL, number_or_row(ctx, 4), number_or_row(ctx, 3))
+    scales = number_or_row(ctx, 4), number_or_row(ctx, 3)
     zero = number_or_row(ctx, 6) if moves(ctx, 6) else None
-    projected = product(ctx, Integers(ctx.input(0), zero), 1, 7, scale)
+    projected = product(ctx, Integers(ctx.input(0), zero), 1, 7, *scales)
     projected = ctx.apply(Fn.ADD, projected, ctx.input(2))
     return _self_attention(ctx, projected, mask=5, past=8, bias=9)
 

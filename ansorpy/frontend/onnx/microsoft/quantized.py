@@ -15,6 +15,7 @@ from ansorpy.frontend.onnx.quantized.quantize import (
     moves,
     quantize_linear,
     rounded,
+    scaled,
 )
 from ansorpy.graph.integers import Integers, multiplied
 from ansorpy.graph.ops import Concat, Fn, Reduce, ReduceOp
@@ -27,11 +28,8 @@ __all__ = ["OPERATORS", "average_pool_of", "number_or_row", "of_one", "product"]
 def _real(ctx: NodeContext, first: int) -> str:
     """The numbers that operands *first* (integers), *first* + 1 (scale) and + 2 (zero) mean."""
     scale = ctx.reshape(ctx.input(first + 1), ())
-    value = ctx.cast(ctx.input(first), ctx.type(first + 1).dtype)
-    if moves(ctx, first + 2):
-        zero = ctx.cast(ctx.reshape(ctx.input(first + 2), ()), ctx.type(first + 1).dtype)
-        value = ctx.apply(Fn.SUB, value, zero)
-    return ctx.apply(Fn.MUL, value, scale)
+    zero = ctx.reshape(ctx.input(first + 2), ()) if moves(ctx, first + 2) else None
+    return scaled(ctx, ctx.input(first), zero, scale, ctx.type(first + 1).dtype)
 
 
 def _integers(ctx: NodeContext, value: str, first: int, dtype: DType) -> str:
@@ -119,27 +117,27 @@ def number_or_row(ctx: NodeContext, operand: int) -> str:
     return ctx.reshape(ctx.input(operand), ()) if shape in ((), (1,)) else ctx.input(operand)
 
 
-def product(ctx: NodeContext, left: Integers, right: int, zero: int, scale: str) -> str:
-    """*left* times the operand *right*, whose zero point is operand *zero*, times *scale*."""
+def product(ctx: NodeContext, left: Integers, right: int, zero: int, *scales: str) -> str:
+    """*left* times the operand *right*, whose zero point is operand *zero*, times two *scales*."""
     zeros = number_or_row(ctx, zero) if moves(ctx, zero) else None
     summed = multiplied(ctx, left, Integers(ctx.input(right), zeros))
-    dtype = ctx.type_of(scale).dtype
-    return ctx.apply(Fn.MUL, ctx.cast(summed, dtype), scale)
+    dtype = ctx.type_of(scales[0]).dtype
+    scale = ctx.apply(Fn.MUL, *(ctx.cast(one, dtype.of_sums) for one in scales))
+    return scaled(ctx, summed, None, scale, dtype)
 
 
 def dynamic_quantize_matmul(ctx: NodeContext) -> str:
     """A product in which the first operand is quantized with the range that it has."""
     data, step, offset = dynamic_quantize_linear(ctx)
-    scale = ctx.apply(Fn.MUL, number_or_row(ctx, 2), step)
-    value = product(ctx, Integers(data, offset), 1, 3, scale)
+    value = product(ctx, Integers(data, offset), 1, 3, number_or_row(ctx, 2), step)
     return ctx.apply(Fn.ADD, value, ctx.input(4)) if ctx.has_input(4) else value
 
 
 def matmul_integer_to_float(ctx: NodeContext) -> str:
     """A product of integers as real numbers, plus a bias."""
-    scale = ctx.apply(Fn.MUL, number_or_row(ctx, 3), number_or_row(ctx, 2))
+    scales = number_or_row(ctx, 3), number_or_row(ctx, 2)
     zero = number_or_row(ctx, 4) if moves(ctx, 4) else None
-    value = product(ctx, Integers(ctx.input(0), zero), 1, 5, scale)
+    value = product(ctx, Integers(ctx.input(0), zero), 1, 5, *scales)
     return ctx.apply(Fn.ADD, value, ctx.input(6)) if ctx.has_input(6) else value
 
 

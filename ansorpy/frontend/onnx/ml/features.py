@@ -103,7 +103,10 @@ def _default(ctx: NodeContext, dtype: DType) -> float:
 
 
 def normalizer(ctx: NodeContext) -> str:
-    """Each sample divided by its largest magnitude, or by its norm."""
+    """Each sample divided by its largest element, or by its norm.
+
+    Differs: onnx's reference divides by the largest magnitude, its specification does not.
+    """
     x = ctx.cast(columns_of(ctx), DType.FLOAT32)
     kind = ctx.attr("norm", "MAX")
     if kind not in ("MAX", "L1", "L2"):

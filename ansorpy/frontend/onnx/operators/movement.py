@@ -251,12 +251,13 @@ def pad(ctx: NodeContext) -> str:
     mode = ctx.attr("mode", "constant")
     if mode not in {m.value for m in PadMode}:
         raise Unsupported(f"mode={mode}", "use constant, edge, reflect or wrap")
-    value = float(ctx.attr("value", 0.0))
+    value: float = ctx.attr("value", 0.0)
     if ctx.opset < 11:
         amounts = ctx.ints("pads", ())
     else:
         amounts = ctx.extents(1, "pads")
-        value = float(ctx.constant(2, "constant_value").item()) if ctx.has_input(2) else value
+        value = ctx.constant(2, "constant_value").item() if ctx.has_input(2) else value
+    value = int(value) if ctx.type().dtype.is_int else float(value)  # floats lack large integers
     axes = tuple(range(rank))
     if ctx.has_input(3):
         axes = tuple(ctx.axis(a, rank) for a in ctx.constant_ints(3, "axes"))

@@ -76,11 +76,11 @@ def _without_axes(ctx: NodeContext, product: str, other: int) -> str:
 
 def _requantized(ctx: NodeContext, summed: str, scales: Sequence[str], operand: int) -> str:
     """*summed* times *scales* over the scale at *operand*, plus the zero point in the next one."""
-    first, second = scales
-    scale = ctx.apply(Fn.DIV, ctx.apply(Fn.MUL, first, second), _number(ctx, operand))
-    real = ctx.cast(summed, ctx.type_of(scale).dtype)
-    dtype = ctx.type(operand + 1).dtype
-    return rounded(ctx, ctx.apply(Fn.MUL, real, scale), _number(ctx, operand + 1), dtype)
+    wide = ctx.type(operand).dtype.of_sums
+    first, second, step = (ctx.cast(s, wide) for s in (*scales, _number(ctx, operand)))
+    scale = ctx.apply(Fn.DIV, ctx.apply(Fn.MUL, first, second), step)
+    value = ctx.apply(Fn.MUL, ctx.cast(summed, wide), scale)
+    return rounded(ctx, value, _number(ctx, operand + 1), ctx.type(operand + 1).dtype)
 
 
 def _number(ctx: NodeContext, operand: int) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "quantize_linear",
     "quantized_to_range",
     "rounded",
+    "scaled",
 ]
 
 
@@ -34,27 +35,32 @@ def dequantize_linear(ctx: NodeContext) -> str:
     if ctx.input() in ctx.builder.narrow or ctx.input(1) in ctx.builder.narrow:
         return _of_narrow(ctx, dtype_of(wanted) if wanted else None)
     given = Quantized(ctx.input(), _along(ctx, 2) if moves(ctx, 2) else None, _along(ctx, 1))
-    dtype = ctx.type(1).dtype
-    value = ctx.cast(given.value, dtype)
-    if given.zero is not None:
-        value = ctx.apply(Fn.SUB, value, ctx.cast(given.zero, dtype))
-    value = ctx.apply(Fn.MUL, value, given.scale)
-    value = ctx.cast(value, dtype_of(wanted)) if wanted else value
+    dtype = dtype_of(wanted) if wanted else ctx.type(1).dtype
+    value = scaled(ctx, given.value, given.zero, given.scale, dtype)
     ctx.builder.quantized[value] = given
     return value
+
+
+def scaled(ctx: NodeContext, value: str, zero: str | None, scale: str, wanted: DType) -> str:
+    """``(value - zero) * scale`` of type *wanted*.
+
+    It is rounded once: 16-bit floats do not have most of the integers that they are made of.
+    """
+    wide = ctx.type_of(scale).dtype.of_sums
+    value = ctx.cast(value, wide)
+    if zero is not None:
+        value = ctx.apply(Fn.SUB, value, ctx.cast(zero, wide))
+    return ctx.cast(ctx.apply(Fn.MUL, value, ctx.cast(scale, wide)), wanted)
 
 
 def _of_narrow(ctx: NodeContext, wanted: DType | None) -> str:
     """A dequantized tensor whose elements, or scales, have a narrow type."""
     kind = ctx.builder.narrow.get(ctx.input())
     scale = _along(ctx, 1, numbers(ctx, ctx.input(1)), ahead=False)
-    dtype = ctx.type_of(scale).dtype
-    value = ctx.cast(numbers(ctx, ctx.input()), dtype)
-    if not (kind is not None and kind.is_float) and moves(ctx, 2):
-        zero = _along(ctx, 2, ctx.input(2), ahead=False)
-        value = ctx.apply(Fn.SUB, value, ctx.cast(zero, dtype))
-    value = ctx.apply(Fn.MUL, value, scale)
-    return value if wanted is None else ctx.cast(value, wanted)
+    has_zero = not (kind is not None and kind.is_float) and moves(ctx, 2)
+    zero = _along(ctx, 2, ctx.input(2), ahead=False) if has_zero else None
+    dtype = wanted or ctx.type_of(scale).dtype
+    return scaled(ctx, numbers(ctx, ctx.input()), zero, scale, dtype)
 
 
 def moves(ctx: NodeContext, operand: int) -> bool:
@@ -129,8 +135,8 @@ def quantized_to_range(ctx: NodeContext, value: str) -> tuple[str, str, str]:
 
 def rounded(ctx: NodeContext, value: str, zero: str | None, kind: ElementType) -> str:
     """*value* rounded, halves to even, plus *zero*, clipped to the range of the integers *kind*."""
-    real = ctx.type_of(value).dtype
-    value = ctx.apply(Fn.ROUND, value)
+    real = ctx.type_of(value).dtype.of_sums  # 16-bit floats lack some integers of 16 bits
+    value = ctx.cast(ctx.apply(Fn.ROUND, value), real)
     if zero is not None:
         value = ctx.apply(Fn.ADD, value, ctx.cast(zero, real))
     low, high = kind.limits

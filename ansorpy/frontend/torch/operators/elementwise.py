@@ -29,21 +29,20 @@ def _binary(kind: str) -> Callable[[Writer, Operand, Operand], str]:
     return translate
 
 
-def _common(w: Writer, *operands: Operand) -> list[str]:
-    """*operands* in the type in which torch compares them."""
+def _common(w: Writer, *operands: Operand) -> tuple[torch.dtype, list[str]]:
+    """The type in which torch compares *operands*, and these in it."""
     kinds = [torch.empty((1,) * x.rank, dtype=x.dtype, device="meta") if isinstance(x, Value)
              else 1 if not isinstance(x, float) else x for x in operands]  # fmt: skip
     dtype, _ = elementwise_dtypes(
         *kinds, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
     )
-    return [w.as_type(x, dtype) for x in operands]
+    return dtype, [w.as_type(x, dtype) for x in operands]
 
 
 def _comparison(kind: str, *, negated: bool = False) -> Callable[[Writer, Operand, Operand], str]:
     def translate(w: Writer, a: Operand, b: Operand) -> str:
-        parts = _common(w, a, b)
-        is_bool = isinstance(a, Value) and a.dtype == torch.bool and kind != "Equal"
-        if is_bool:
+        dtype, parts = _common(w, a, b)
+        if dtype == torch.bool and kind != "Equal":  # ONNX has no order of booleans
             parts = [w.cast(part, torch.int32) for part in parts]
         found = w.op(kind, *parts)
         return w.op("Not", found) if negated else found

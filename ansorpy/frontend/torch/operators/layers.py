@@ -198,7 +198,7 @@ def _attention(
         raise Untranslatable(f"queries of {q.rank} dimensions")
     operands = [_with_heads(w, operand) for operand in (q, k, v)]
     if mask is not None:
-        operands.append(mask.name if mask.rank != 3 else w.op("Unsqueeze", mask, w.ints([1])))
+        operands.append(_with_heads(w, mask) if q.rank == mask.rank == 3 else mask.name)
     found = w.op("Attention", *operands, is_causal=int(is_causal), scale=scale)
     return found if q.rank == 4 else w.op("Squeeze", found, w.ints([1]))
 
