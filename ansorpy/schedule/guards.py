@@ -25,6 +25,7 @@ from ansorpy.schedule.tables.size import (
 )
 
 if TYPE_CHECKING:
+    from ansorpy.ir.tensor import ComputeOp
     from ansorpy.schedule.bounds.inference import Bounds
 
 __all__ = ["differing_lanes", "guarded_splits", "is_zero_beyond", "peeled"]
@@ -81,7 +82,8 @@ def _adds_nothing_beyond(bounds: Bounds, stage: Stage, split: SplitRelation) -> 
     if not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
         return False
     return all(
-        _covers_iterations(bounds, stage, split, e) and _is_masked(bounds, e, axes[0])
+        _covers_iterations(bounds, stage, split, e)
+        and (is_zero_beyond(bounds, e, axes[0]) or _is_fragment(bounds, e, axes[0]))
         for e in (source.a, source.b)
     )
 
@@ -98,28 +100,38 @@ def _covers_iterations(bounds: Bounds, stage: Stage, split: SplitRelation, e: Ex
 
 
 def is_zero_beyond(bounds: Bounds, e: Expr, axis: Axis) -> bool:
-    """Whether *e* loads along *axis* from a copy that has zeros beyond it.
+    """Whether *e* loads along *axis* from a tile that has zeros beyond it.
 
-    What is computed from boxes alone is not masked, unless a sum reads it.
+    What is computed from boxes alone is not masked; a copy of a box has zeros where the box has.
     """
-    if not _is_masked(bounds, e, axis):
+    found = _tile_along(bounds, e, axis)
+    if found is None:
         return False
-    e = e.x if isinstance(e, Cast) else e
-    assert isinstance(e, Load)
-    name = e.source.name
-    from_boxes = all(bounds.masked(read.tensor.name) for read in bounds.inlined_dag.reads[name])
-    return isinstance(bounds.op(name).body, Load) or not from_boxes
+    op, own = found
+    reads = bounds.inlined_dag.reads[op.name]
+    from_boxes = all(bounds.masked(read.tensor.name) for read in reads)
+    copies = isinstance(op.body, Load) and is_zero_beyond(bounds, op.body, own)
+    return copies or not from_boxes
 
 
-def _is_masked(bounds: Bounds, e: Expr, axis: Axis) -> bool:
-    """Whether *e* loads along *axis* from a tile that is masked beyond it where a sum reads it."""
+def _is_fragment(bounds: Bounds, e: Expr, axis: Axis) -> bool:
+    """Whether *e* loads along *axis* from a fragment, which is masked where a sum reads it."""
+    found = _tile_along(bounds, e, axis)
+    return found is not None and bounds.state.stage(found[0].name).fragment is not None
+
+
+def _tile_along(bounds: Bounds, e: Expr, axis: Axis) -> tuple[ComputeOp, Axis] | None:
+    """The operator that makes the tile that *e* loads along *axis*, and its own such axis.
+
+    None if *e* is no load of a tile in a kernel, or one of sums.
+    """
     e = e.x if isinstance(e, Cast) else e
     if not isinstance(e, Load) or not bounds.masked(e.source.name):
-        return False
-    copy = bounds.state.stage(e.source.name)
-    plain = not copy.is_placeholder and not copy.compute.reduce_axes
-    along = [d for d, index in enumerate(e.indices) if index is axis]
-    return plain and any(e.source.shape[d] == axis.extent for d in along)
+        return None
+    op = bounds.op(e.source.name)
+    along = (own for index, own in zip(e.indices, op.axes, strict=True) if index is axis)
+    own = next((own for own in along if own.extent == axis.extent), None)
+    return None if own is None or op.reduce_axes else (op, own)
 
 
 # Guards that differ between lanes

@@ -83,7 +83,8 @@ def check(state: State) -> Checked:
     """Prove that *state* computes its definition.
 
     Raises:
-        ScheduleError: It does not, or a decision is open.  The error names the step that broke it.
+        ScheduleError: It does not, or a decision is open.  The error names the step that broke it,
+            if the definition itself can be computed.
     """
     if state.is_open:
         raise ScheduleError(
@@ -97,17 +98,20 @@ def check(state: State) -> Checked:
 
 
 def _blamed(state: State, error: AnsorpyError) -> ScheduleError:
-    """*error*, attributed to the step before which the schedule was legal for the last time."""
-    number = len(state.history) - 1
-    before = state.replay(state.definition, state.history[:number])
-    while number and not _is_legal(before):
-        number -= 1
+    """*error*, attributed to the step before which the schedule was legal for the last time.
+
+    No step is to blame if none of these schedules was legal.
+    """
+    for number, step in reversed([*enumerate(state.history)]):
         before = state.replay(state.definition, state.history[:number])
-    step = state.history[number]
-    return ScheduleError(
-        error.message, step=step.call(), stage=step.stage, program=before.text(step.stage),
-        hint=error.hint,
-    )  # fmt: skip
+        if _is_legal(before):
+            return ScheduleError(
+                error.message, step=step.call(), stage=step.stage,
+                program=before.text(step.stage), hint=error.hint,
+            )  # fmt: skip
+    if isinstance(error, ScheduleError):
+        return error
+    return ScheduleError(error.message, hint=error.hint)
 
 
 def _is_legal(state: State) -> bool:

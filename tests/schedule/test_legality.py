@@ -182,6 +182,14 @@ def test_what_lowering_refuses_is_refused() -> None:
     assert "tiles of 5 and 4 elements exceed the 8 iterations" in refusal(state).message
 
 
+def test_no_step_is_to_blame_for_a_definition_that_reads_outside() -> None:
+    a = placeholder((4,), name="A")
+    state = State.initial([a, compute((4,), lambda i: a[i + 100], name="B")])
+    for steps in (state, state.split("B", "i", (2,))[0]):
+        error = refusal(steps)
+        assert error.step is None and "A" in error.message
+
+
 def test_open_decisions_have_no_answer() -> None:
     state, _ = chain().split("D", "i", (None,))
     with pytest.raises(ScheduleError, match="decisions are still open: D.i"):

@@ -55,6 +55,14 @@ def test_parallel_tiles_stay_one_collapsed_nest() -> None:
     check(state)
 
 
+def test_a_tile_starts_outside_of_the_parallel_loops_in_it() -> None:
+    x, y = scaled()
+    state = State.initial([x, compute((13, 37), lambda i, j: y[i, j] + 1.0, name="D")])
+    state, (outer, inner) = state.split("D", "i", (4,), tail="shift")
+    state = state.reorder("D", [outer, "j", inner]).parallel("D", ["j"])
+    check(state.compute_at("Y", "D", outer))
+
+
 def test_a_cached_sum_takes_shifted_tiles_and_a_packed_constant() -> None:
     state, cached = State.initial(matmul()).cache_write("C", "local")
     state, i = state.split("C", "i", (4,), tail="shift")

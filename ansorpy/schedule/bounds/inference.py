@@ -352,8 +352,9 @@ class Bounds:
                 found |= set(relation.parents) if relation.child in found else set()
                 continue
             tile, extent = self.number(sum(relation.factors, ())), extents[relation.parent]
-            ragged = relation.tail == "guard" and leaves_rest(extent, tile)
-            found |= {relation.parent} if ragged or found & set(relation.children) else set()
+            fits = relation.tail in ("shift", "even", "peel")
+            rest = leaves_rest(extent, tile) and (not fits or above(tile - extent, 0) == 1)
+            found |= {relation.parent} if rest or found & set(relation.children) else set()
         return found
 
     def ends(self, name: str) -> tuple[Extent, ...]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import extents_of
-from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, Var, as_expr
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, Var, as_expr, is_zero
 from ansorpy.ir.extents import Extent, Symbolic, extreme, least
 from ansorpy.ir.loops import BLOCK_THREADS, Buffer, ForKind, ForKinds
 from ansorpy.ir.rewrite.rewriter import substitute
@@ -193,18 +193,13 @@ class LoweringContext:
             var: self._loops[named[var]][0] if named[var] in self._loops else as_expr(0)
             for var, _ in packing.loops
         }
-        planned = [substitute(index, _changed(here)) for index in packing.indices]
-        if [linear(i) for i in indices] != [linear(i) for i in planned]:
+        planned = [substitute(index, here) for index in packing.indices]
+        if not all(is_zero(minus(a, b)) for a, b in zip(indices, planned, strict=True)):
             raise ScheduleError(
                 f'"{stage}" reads "{name}" in two ways, so one packed order cannot serve both',
                 stage=stage, hint="do not pack this constant",
             )  # fmt: skip
         return Load(packing.buffer, tuple(here.values()))
-
-
-def _changed(mapping: Mapping[Var, Expr]) -> dict[Var, Expr]:
-    """The variables that *mapping* changes; if there are none, expressions keep their identity."""
-    return {var: value for var, value in mapping.items() if value is not var}
 
 
 def minus(index: Expr, origin: Expr) -> Expr:

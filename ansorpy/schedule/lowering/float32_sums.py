@@ -1,4 +1,4 @@
-"""Sums of 16-bit floats, which are added in float32, whatever the order of the loops.
+"""Sums of 16-bit floats, which are added in float32.
 
 A stage's own buffer is float32 if only one thread sees it; otherwise its sums get a buffer::
 
@@ -9,6 +9,10 @@ A stage's own buffer is float32 if only one thread sees it; otherwise its sums g
 
 A sum of thousands of float16 values that is rounded after each addition may be off by a tenth.
 What a stage computes is rounded: the parts of a sum that is divided among stages, too.
+
+Two orders of loops have no such buffer, and may add in 16 bits.  Threads bound inside the reduction
+of a stage in shared memory add to it in place.  So do lanes around the reduction, unless their sums
+fit into registers: at most twice those of the target.
 """
 
 from __future__ import annotations

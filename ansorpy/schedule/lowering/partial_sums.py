@@ -23,7 +23,8 @@ class PartialSums(EachElement):
     """The loops of a reduction with a buffer for its sums, and what completes them."""
 
     sums: LaneSums | ThreadSums | Float32Sums | None = None
-    sums_level = 0
+    sum_level: int | None = None
+    """Number of the loop before which the sums are cleared; None without reduce loops."""
 
     @abstractmethod
     def _inside(self, level: int) -> Stmt:
@@ -47,7 +48,7 @@ class PartialSums(EachElement):
             return sums.combined(self._element(level), self.buffer, self._write_index(), fresh)
 
         before = self._each(level, lambda: sums.cleared(self._element(level), fresh))
-        self.sums, self.sums_level = sums, level
+        self.sums = sums
         made = self._loop(level, lambda: self._inside(level))
         self.sums = None
         after = self._each(level, lambda: self._guarded(combined()))
@@ -82,14 +83,15 @@ class PartialSums(EachElement):
             return self._guarded(sums.cleared(self._element(level)))
 
         before = self._each(level, cleared)
-        self.sums, self.sums_level = sums, level
+        self.sums = sums
         made = grouped(self._loop(level, lambda: self._inside(level)), 0)
         self.sums = None
         return Alloc(sums.buffer, Seq((before, made, self._each(level, rounded))))
 
     def _sum_index(self) -> Index:
         """Index of the current partial sum; the lane, if there are lanes, comes last."""
-        at = self._element(self.sums_level)
+        assert self.sum_level is not None
+        at = self._element(self.sum_level)
         if self.stage.lanes is None:
             return at
         made = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
@@ -114,7 +116,7 @@ class PartialSums(EachElement):
         with self.outer.loop((self.name, across), var, threads, kind):
             self.leaves[across] = var
             self._start_tiles(across, var)
-            self.sums, self.sums_level = sums, level
+            self.sums = sums
             parts = self._loop(level, lambda: self._inside(level))
             self.sums = None
             return sums.nest(parts, lambda made: self._each(level, made), at, total)

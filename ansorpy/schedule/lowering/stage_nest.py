@@ -208,15 +208,17 @@ class _StageNest(PartialSums):
             self.outer.define(start, value, last)
 
     def _with_starts(self, level: int, body: Callable[[], Stmt]) -> Stmt:
-        """*body* with the pending tile starts bound; deferred while the next loop is parallel."""
-        following = self.stage.iters[level + 1 : level + 2]
-        if any(self.kinds[it.name] is ForKind.PARALLEL for it in following):
+        """*body* with the pending tile starts bound; deferred to the innermost parallel loop."""
+        nest = [self.kinds[it.name] for it in self.stage.iters[level : level + 2]]
+        if nest == [ForKind.PARALLEL, ForKind.PARALLEL]:
             return body()
         starts, self.pending = self.pending, []
         tile, self.tile = self.tile, None
         stmt = body() if tile is None else self._two_bodies(*tile, body)
         for var, value in reversed(starts):
             stmt = Let(var, value, stmt)
+        bound = {var for var, _ in starts}
+        self.starts = {loop: var for loop, var in self.starts.items() if var not in bound}
         return stmt
 
     def _two_bodies(self, n: Var, start: Var, body: Callable[[], Stmt]) -> Stmt:
@@ -332,9 +334,18 @@ class _StageNest(PartialSums):
         if is_in_shared(self.state, stage):
             return Scope.SHARED
         inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
-        below = ForKind.PARALLEL in inner or stage.parallel is not None
+        below = ForKind.PARALLEL in inner or self._is_in_parallel(stage)
         shared = below and not self.outer.in_parallel
         return Scope.WORKSPACE if shared or stage.scope is Scope.WORKSPACE else Scope.LOCAL
+
+    def _is_in_parallel(self, stage: Stage) -> bool:
+        """Whether a stage computed in this one runs *stage*, or a reader of it, in parallel."""
+        bounds = self.outer.bounds
+        users = (stage.name, *bounds.inlined_dag.readers.get(stage.name, ()))
+        return any(
+            member.parallel is not None and any(bounds.within(u, member.name, 0) for u in users)
+            for member in self.state.members(self.name)
+        )
 
     # Statements
 

@@ -65,10 +65,9 @@ def second_body(
         ScheduleError: The loops inside a tile do not fit the smaller tiles, or the tile loops were
             fused, split or made parallel.
     """
-    for relation in stage.relations:
-        if is_ragged(relation, extents) and relation.two_bodies:
-            return _planned(stage, relation, extents, kinds)
-    return None
+    found = [r for r in stage.relations if is_ragged(r, extents) and r.two_bodies]
+    assert len(found) < 2, stage.name
+    return _planned(stage, found[0], extents, kinds) if found else None
 
 
 def _planned(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.extents import Extent, Symbolic
 from ansorpy.schedule.decisions import Decision, Factors, OneOf, Product, known
-from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
+from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Tail
 from ansorpy.schedule.steps.base import Number, Step, choice, compute_stage, some
 from ansorpy.schedule.tables.size import split_extents
 
@@ -48,7 +48,6 @@ class SplitStep(Step):
         some("factor", self.factors, self, state)
         products = self.products(state)
         self._check_open(state, it)
-        self._check_tail(state, stage, it)
         return split_into(state, self, it, products, self.tail)
 
     def _check_open(self, state: State, it: Iter) -> None:
@@ -66,23 +65,6 @@ class SplitStep(Step):
                 "factors that are None cannot be mixed with a OneOf: their extent would be open",
                 step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
                 hint="make every open factor None, or every one a OneOf",
-            )  # fmt: skip
-
-    def _check_tail(self, state: State, stage: Stage, it: Iter) -> None:
-        if self.tail not in ("guard", "cover", "whole") and it.name not in {
-            a.name for a in stage.compute.axes
-        }:
-            raise ScheduleError(
-                f'only an original space axis can be split with tail="{self.tail}"',
-                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-                hint='use tail="guard" for other loops',
-            )  # fmt: skip
-        bodies = [r for r in stage.relations if isinstance(r, SplitRelation) and r.two_bodies]
-        if self.tail in ("even", "peel") and bodies:
-            raise ScheduleError(
-                f'the tiles of "{bodies[0].parent}" have two bodies; only one axis per stage may',
-                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-                hint='use tail="shift" for the others',
             )  # fmt: skip
 
     def decisions(self, state: State) -> tuple[Decision, ...]:
@@ -253,9 +235,10 @@ def split_into(
     """Replace *it* of *step*'s stage by an outer loop and one per factor: ``it.0 .. it.n``.
 
     Raises:
-        ScheduleError: The loop is already annotated.
+        ScheduleError: The loop is already annotated, or cannot have this *tail*.
     """
     stage = state.stage(step.stage)
+    _check_tail(state, step, it, tail)
     refuse_unless_plain(state, step, [it.name])
     extents = _extents(it.extent, [(known(product) or 0) for product in factors], tail)
     children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
@@ -269,6 +252,25 @@ def split_into(
         )
     )
     return state.move_attached(stage.name, it.name, children[-1].name)
+
+
+def _check_tail(state: State, step: Step, it: Iter, tail: Tail) -> None:
+    stage = state.stage(step.stage)
+    if tail not in ("guard", "cover", "whole") and it.name not in {
+        a.name for a in stage.compute.axes
+    }:
+        raise ScheduleError(
+            f'only an original space axis can be split with tail="{tail}"',
+            step=step.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+            hint='use tail="guard" for other loops',
+        )  # fmt: skip
+    bodies = [r for r in stage.relations if isinstance(r, SplitRelation) and r.two_bodies]
+    if tail in ("even", "peel") and bodies:
+        raise ScheduleError(
+            f'the tiles of "{bodies[0].parent}" have two bodies; only one axis per stage may',
+            step=step.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+            hint='use tail="shift" for the others',
+        )  # fmt: skip
 
 
 def refuse_unless_plain(state: State, step: Step, names: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
 from tests.budget import examples
 from tests.properties.random_dags import diamond
@@ -125,6 +126,17 @@ def test_a_box_read_at_sums_of_two_moving_axes_is_there_when_one_is_moved(tile: 
     state, (jo, ji) = state.split("D", "j", (4,))
     state = state.reorder("D", [io, jo, ii, ji])
     check(state.compute_at("r", "D", jo).compute_at("p", "D", jo))
+
+
+@pytest.mark.parametrize("tail", ["guard", "cover", "whole"])
+def test_a_box_read_at_sums_of_axes_is_there_beyond_the_end_of_one(tail: Tail) -> None:
+    x = placeholder((17,), name="x")
+    q = compute((17,), lambda i: x[i] * 2.0, name="q")
+    p = compute((10, 8), lambda i, j: q[i + j] + 1.0, name="p")
+    d = compute((10, 8), lambda i, j: p[i, j] * 0.5, name="D")
+    state, (outer, inner) = State.initial([x, d]).split("D", "i", (4,), tail=tail)
+    state = state.reorder("D", [outer, "j", inner])
+    check(state.compute_at("p", "D", "j").compute_at("q", "D", "j"))
 
 
 def test_the_box_of_quotients_follows_a_box_that_is_moved_between_their_steps() -> None:

@@ -1,4 +1,4 @@
-"""Sums of 16-bit floats are added in float32, whatever the order of the loops."""
+"""Sums of 16-bit floats are added in float32, for every order of the loops that rules make."""
 
 from __future__ import annotations
 

@@ -29,12 +29,14 @@ def extents(stmt: Stmt) -> list[int]:
     return [s.extent for s in walk_stmts(stmt) if isinstance(s, For)]
 
 
-def tiled(n: int, m: int, rows: int, cols: int, tails: tuple[Tail, Tail]) -> State:
+def tiled(
+    n: int, m: int, rows: int, cols: int, tails: tuple[Tail, Tail], parallel: int = 2
+) -> State:
     """A product whose sums are computed for each tile of the result, its weights packed."""
     state, cached = State.initial(matmul(n, m)).cache_write("C", "local")
     state, i = state.split("C", "i", (rows,), tail=tails[0])
     state, j = state.split("C", "j", (cols,), tail=tails[1])
-    state = state.reorder("C", [i[0], j[0], i[1], j[1]]).parallel("C", [i[0], j[0]])
+    state = state.reorder("C", [i[0], j[0], i[1], j[1]]).parallel("C", [i[0], j[0]], count=parallel)
     state = state.compute_at(cached, "C", j[0]).reorder(cached, ["k", "i", "j"])
     return state.vectorize(cached, ["j"]).unroll(cached, "i").pack(cached, "W")
 
@@ -91,6 +93,11 @@ def test_a_cached_sum_and_a_packed_constant_take_both_bodies(tails: tuple[Tail, 
     check(state)
 
 
+@pytest.mark.parametrize("parallel", [0, 1])
+def test_both_bodies_read_one_packed_constant_in_loops_of_their_own(parallel: int) -> None:
+    check(tiled(13, 37, 7, 16, ("even", "shift"), parallel))
+
+
 def test_panels_of_a_packed_constant_are_whole() -> None:
     bind = lower(tiled(13, 37, 4, 19, ("shift", "even"))).bind
     assert bind is not None
@@ -125,6 +132,42 @@ def test_one_axis_a_stage_has_two_bodies() -> None:
     state, _ = State.initial(scaled()).split("Y", "i", (7,), tail="even")
     with pytest.raises(ScheduleError, match='tiles of "i" have two bodies'):
         state.split("Y", "j", (8,), tail="peel")
+
+
+def test_a_split_that_follows_another_has_its_tail() -> None:
+    a, w, c = matmul(13, 13)
+    d = compute((13, 13), lambda i, j: c[i, j] * 2.0, name="D")
+    state, source = State.initial([a, w, d]).split("D", "i", (8,), tail="peel")[0], ("D", "i")
+    state, _ = state.follow_split("C", "i", source, 1)
+    with pytest.raises(ScheduleError, match='tiles of "i" have two bodies'):
+        state.follow_split("C", "j", source, 1)
+    with pytest.raises(ScheduleError, match="only an original space axis"):
+        state.follow_split("C", "k", source, 1)
+
+
+def test_the_rows_of_a_tile_may_run_in_parallel() -> None:
+    state, (_, inner) = State.initial(scaled()).split("Y", "i", (7,), tail="even")
+    check(state.parallel("Y", [inner]))
+
+
+def test_a_copy_for_all_tiles_starts_where_the_first_one_does() -> None:
+    a, w, c = matmul(26, 37)
+    d = compute((26, 37), lambda i, j: c[i, j] * 2.0, name="D")
+    state, (block, _) = State.initial([a, w, d]).split("D", "i", (13,))
+    state, _ = state.compute_at("C", "D", block).split("C", "i", (7,), tail="even")
+    state, copy = state.cache_read("A", "local", ["C"])
+    check(state.reorder("C", ["k", "i.0", "i.1", "j"]).compute_at(copy, "C", "k"))
+
+
+def test_so_does_one_in_either_body() -> None:
+    x, y = scaled(26, 37)
+    c = compute((26, 37), lambda i, j: y[i, j] + 1.0, name="C")
+    d = compute((26, 37), lambda i, j: c[i, j] * 2.0, name="D")
+    state, (block, _) = State.initial([x, d]).split("D", "i", (13,))
+    state, _ = state.compute_at("C", "D", block).split("C", "i", (7,), tail="shift")
+    state, (outer, inner) = state.split("C", "j", (19,), tail="even")
+    state = state.reorder("C", [outer, "i.0", "i.1", inner])
+    check(state.compute_at("Y", "C", outer))
 
 
 def test_two_bodies_inside_two_bodies_are_refused() -> None:

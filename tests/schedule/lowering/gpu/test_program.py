@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ansorpy.ir.builders import exp
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -107,6 +108,27 @@ def test_the_window_of_a_block_includes_its_border() -> None:
     state, (_, fetch) = state.split(cached, state.stage(cached).iters[0], (4,))
     state = state.bind(cached, fetch, "threadIdx.x")
     assert shared_of(lower(state).run.body) == {"A.shared": (8,)}
+    run(state)
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_what_lies_beyond_a_sum_is_added_only_if_it_is_zero(is_copied: bool) -> None:
+    """The tiles of ``A`` and ``B`` have zeros there, so those of their exponentials have ones."""
+    a, b = placeholder((3, 10), name="A"), placeholder((10, 8), name="B")
+    k = reduce_axis(10, name="k")
+    p = compute((3, 10), lambda i, j: exp(a[i, j]), name="P")
+    q = compute((10, 8), lambda i, j: exp(b[i, j]), name="Q")
+    c = compute((3, 8), lambda i, j: sum_over(p[i, k] * q[k, j], axis=k), name="C")
+    state, (outer, _) = State.initial([a, b, c]).split("C", "k", (4,))
+    state = state.bind("C", "i", "blockIdx.x").bind("C", "j", "threadIdx.x")
+    for operand, factor in (("A", "P"), ("B", "Q")):
+        if is_copied:
+            state, copy = state.cache_read(factor, "local", ["C"])
+            state = state.compute_at(copy, "C", outer)
+        state, tile = state.cache_read(operand, "shared", [factor])
+        state = state.compute_at(factor, "C", outer).compute_at(tile, "C", outer)
+        state = state.bind(tile, state.stage(tile).iters[-1], "threadIdx.x")
+    assert not state.check().undecided
     run(state)
 
 
