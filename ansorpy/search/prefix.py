@@ -186,7 +186,7 @@ def _placing(decided: tuple[Decided, ...], partial: PartialSketch) -> Prefix:
     if partial.options:
         return _Placing(decided, partial)
     sketch = partial.placed()
-    return _Columns(decided, sketch, sketch.space.propagate(sketch.space.domains))
+    return _Columns(decided, sketch, sketch.space.feasible)
 
 
 @dataclass(frozen=True)
