@@ -20,7 +20,7 @@ class CostModel(Protocol):
     """Ranks programs of one task; scores of different tasks are not comparable."""
 
     def predict(self, task: Task, programs: Programs) -> Floats:
-        """Finite score of each program; higher is faster."""
+        """Score of each program: positive, finite, and in proportion to its speed."""
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
         """Remember measured programs, with the seconds of each; infinite ones mean failure.

@@ -138,6 +138,11 @@ class Space:
             domains = tuple(kept)
         return tuple(rows[:0] for rows in domains)
 
+    @cached_property
+    def feasible(self) -> Domains:
+        """What :meth:`propagate` leaves of all :attr:`domains`."""
+        return self.propagate(self.domains)
+
     def complete(self, choices: Sequence[Table], rng: np.random.Generator) -> Table:
         """Valid rows, each decision's part drawn from its own ``choices[row, choice, column]``.
 

@@ -162,7 +162,7 @@ class _Columns(Prefix):
     ) -> Sequence[tuple[Prefix, PlacedSketch, Table]]:
         sketch, table = self.sample(n, rng)
         if not self.options:
-            return [(self, sketch, table[:1])]
+            return [(self, sketch, table[:1])] if len(table) else []
         column = sketch.columns.index(self.options[0].decided[-1][0])
         taken = [(option, table[:, column] == option.decided[-1][1]) for option in self.options]
         return [(option, sketch, table[rows]) for option, rows in taken if rows.any()]
@@ -186,7 +186,7 @@ def _placing(decided: tuple[Decided, ...], partial: PartialSketch) -> Prefix:
     if partial.options:
         return _Placing(decided, partial)
     sketch = partial.placed()
-    return _Columns(decided, sketch, sketch.space.propagate(sketch.space.domains))
+    return _Columns(decided, sketch, sketch.space.feasible)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategies.bayes_opt import ACQUISITIONS, BayesOpt, Portfolio, encoded
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategy import Strategy
-from tests.search.asking import context, ok
+from tests.search.asking import context, measured, ok
 
 SMALL = partial(BayesOpt, initial=12, sketches=2, candidates=600, designs=50)
 
@@ -77,6 +77,14 @@ def test_no_program_is_measured_twice_and_failures_do_not_enter_the_process(
     assert len({c.key for c in tried}) == len(tried)
     correct = np.cumsum(np.isfinite(times))[7:-1:8]
     assert observed == [n for n in correct if n >= 12]
+
+
+def test_all_offers_are_scored_by_the_speed_that_the_process_expects() -> None:
+    at, strategy = context(), SMALL()
+    measured(strategy, at, lambda c: 1e-3, rounds=3)
+    pool = strategy.ask(at, 8)
+    assert pool.best and pool.random
+    assert all(abs(c.score - 1e3) < 1.0 for c in (*pool.best, *pool.random))
 
 
 def test_exploration_falls_as_the_process_learns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.programs import Programs
+from ansorpy.cost.forest import RandomForest
+from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
-from ansorpy.search.population import sample_valid, score_all
+from ansorpy.search.population import sample_valid, score_all, with_deviations
 from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategies.one_shot import Frozen, OneShot
 from ansorpy.search.task_search import SearchOptions, TaskSearch
@@ -55,6 +57,38 @@ def test_the_best_by_the_model_are_offered_first_and_only_once() -> None:
     assert strategy.ask(at, 4).best == first[4:]
     at.note(first)
     assert strategy.ask(at, 4).best == ()
+
+
+def test_a_resumed_run_searches_for_what_is_left() -> None:
+    at, strategy = context(), OneShot(10, Annealing(sketches=2, chains=64, steps=3))
+    earlier = at.shuffled(at.samples(1, 10))
+    assert len(earlier) == 10
+    at.note(earlier[:4])
+    assert len(strategy.ask(at, 8).best) == 6
+    at.note(earlier)
+    assert OneShot(10).ask(at, 8).best == ()
+
+
+def test_a_frozen_model_knows_its_deviations_and_values() -> None:
+    at = context(model=RandomForest())
+    pool = Annealing(sketches=2, chains=64, steps=1).ask(at, 8)
+    plain, frozen = (
+        with_deviations(pool, at.task, model, None) for model in (at.model, Frozen(at.model))
+    )
+    assert [c.deviation for c in frozen.best] == [c.deviation for c in plain.best]
+    assert all(c.deviation for c in frozen.best)
+    assert with_deviations(pool, at.task, Frozen(AnalyticModel()), None) is pool
+    beginnings = [Beginning(c.sketch.space, c.row[:1]) for c in pool.best]
+    assert Frozen(at.model).values(at.task, beginnings) is None
+    found = Frozen(Valued()).values(at.task, beginnings)
+    assert found is not None and found.tolist() == list(range(len(beginnings)))
+
+
+class Valued(AnalyticModel):
+    """Values beginnings by their place."""
+
+    def values(self, task: Task, beginnings: Sequence[Beginning]) -> Floats | None:
+        return np.arange(len(beginnings), dtype=np.float64)
 
 
 def test_a_frozen_model_scores_as_it_did() -> None:

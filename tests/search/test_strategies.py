@@ -11,14 +11,14 @@ import pytest
 
 from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import StaticModel
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
-from ansorpy.schedule.space import Table
+from ansorpy.schedule.space import Space, Table
 from ansorpy.search.population import Candidate, Pool, sample_valid, score
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.annealing import Annealing, stepped
@@ -59,17 +59,29 @@ def test_failures_end_no_strategy(name: str) -> None:
         strategy.tell([(c, MeasureResult(TrialKind.CRASH, reason="crash")) for c in picked])
 
 
-class Negative(AnalyticModel):
-    """The analytic model's order, by scores below zero."""
+@EVERY
+def test_nothing_is_offered_where_nothing_is_valid(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def barren(space: Space, table: Table, *_: Table) -> npt.NDArray[np.bool_]:
+        return np.zeros(len(table), dtype=np.bool_)
+
+    monkeypatch.setattr(Space, "valid", barren)
+    monkeypatch.setattr(Space, "possible", barren)
+    assert small_strategy(name)().ask(context(), 8).best == ()
+
+
+class Indifferent(StaticModel):
+    """Scores all programs the same."""
 
     def predict(self, task: Task, programs: Programs) -> Floats:
-        return -self.seconds(task, view_nest(programs.nest, len(programs)))
+        return np.full(len(programs), 7.0)
 
 
 @EVERY
-def test_scores_of_any_sign_will_do(name: str) -> None:
-    at = context(model=Negative(), source=SketchSampler(matmul(24, 24, 24)))
-    tried = measured(small_strategy(name)(), at, lambda c: abs(c.score), rounds=2)
+def test_scores_that_are_all_the_same_will_do(name: str) -> None:
+    at = context(model=Indifferent(), source=SketchSampler(matmul(24, 24, 24)))
+    tried = measured(small_strategy(name)(), at, predicted, rounds=2)
     assert len({c.key for c in tried}) == 16
     assert all(np.isfinite(c.score) for c in tried)
 

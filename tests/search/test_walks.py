@@ -11,7 +11,9 @@ pytest.importorskip("torch", reason="torch is not installed; make test-torch ins
 
 from ansorpy.arrays import Floats, Masks
 from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.programs import Programs
 from ansorpy.cost.random import RandomModel
+from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.decisions import moves
 from ansorpy.search.population import Candidate
@@ -21,6 +23,7 @@ from ansorpy.search.strategies.harl import Harl
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.rl import ReinforcedSearch
 from ansorpy.search.strategy import Context
+from ansorpy.search.walks.q_learning import QLearner, Transition
 from ansorpy.search.walks.walk import Walk
 from tests.search.asking import (
     BowlModel,
@@ -66,6 +69,25 @@ def test_flextensor_finds_better_programs_than_drawing_at_random() -> None:
     assert np.mean(ratios) < 0.85
 
 
+def test_flextensor_trains_networks_that_saw_a_new_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: Counter[QLearner] = Counter()
+    trained: list[int] = []
+    remember, learn = QLearner.remember, QLearner.learn
+
+    def counting(learner: QLearner, transition: Transition) -> None:
+        seen[learner] += 1
+        remember(learner, transition)
+
+    def noting(learner: QLearner) -> list[float]:
+        trained.append(seen.pop(learner, 0))
+        return learn(learner)
+
+    monkeypatch.setattr(QLearner, "remember", counting)
+    monkeypatch.setattr(QLearner, "learn", noting)
+    measured(FlexTensor(), context(n=48, model=RandomModel()), basin, rounds=10)
+    assert len(trained) > 3 and min(trained) > 0 and sum(seen.values()) < FlexTensor.every
+
+
 def test_rl_finds_the_best_of_ten_thousand_programs() -> None:
     assert finds_the_best(ReinforcedSearch(chains=64, steps=8), rounds=60)
 
@@ -80,6 +102,26 @@ def test_chameleon_learns_where_scores_are_high() -> None:
         walker.ask(at, 8)
         means.append(np.mean(walker.scores))
     assert np.mean(means[-3:]) > 1.1 * means[0]
+
+
+def test_chameleon_goes_on_where_its_starts_all_score_the_same() -> None:
+    at = one_sketch(48, 0, Waking())
+    strategy = Chameleon(sketches=1, chains=32, steps=4)
+    for _ in range(2):
+        assert strategy.ask(at, 8).best
+
+
+class Waking(BowlModel):
+    """Scores the first programs that it is asked for all the same."""
+
+    asleep = True
+
+    def predict(self, task: Task, programs: Programs) -> Floats:
+        scores = super().predict(task, programs)
+        if self.asleep:
+            scores[:] = 0.5
+        self.asleep = False
+        return scores
 
 
 class NotingScores(Chameleon):

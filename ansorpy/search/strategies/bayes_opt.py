@@ -67,11 +67,12 @@ class BayesOpt:
         everyone = different(context.new(made))
         if not everyone:
             return Pool(())
-        order = context.rng.permutation(len(everyone))
-        random = [everyone[at] for at in order[: 2 * n]]
-        begins = len(self._timed) < self.initial
-        best = self._spread(everyone, n, context) if begins else self._chosen(everyone, n)
-        return Pool(tuple(best), tuple(random))
+        order = context.rng.permutation(len(everyone))[: 2 * n].tolist()
+        if len(self._timed) < self.initial:
+            best, judged = self._spread(everyone, n, context), everyone
+        else:
+            best, judged = self._chosen(everyone, n)
+        return Pool(tuple(best), tuple(judged[at] for at in order))
 
     def tell(self, found: Results) -> None:
         self._timed += [(result.median_s, c) for c, result in found if result.ok]
@@ -110,8 +111,13 @@ class BayesOpt:
         order = context.rng.permutation(len(everyone))
         return different([*self._design, *(everyone[at] for at in order)])[:n]
 
-    def _chosen(self, everyone: Sequence[Candidate], n: int) -> list[Candidate]:
-        """*n* candidates, each the best by the acquisition function whose turn it is."""
+    def _chosen(
+        self, everyone: Sequence[Candidate], n: int
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """*n* candidates, each the best by the acquisition function whose turn it is.
+
+        Also returns *everyone*, scored by the mean speed that the process expects.
+        """
         measured = sorted(self._timed, key=lambda pair: pair[0])[: self.observed]
         points = encoded([*(c for _, c in measured), *everyone])
         known, unknown = np.split(np.arange(len(points)), [len(measured)])
@@ -120,17 +126,18 @@ class BayesOpt:
         found = posterior(points.at(known), logs, points.at(unknown), self.length)
         explore = self._exploration(found)
         goal = (float(logs.min()) - mean) / spread - self.margin * explore
+        speeds = np.exp(-found.mean * spread - mean).tolist()
+        judged = [Candidate(c.sketch, c.row, s) for c, s in zip(everyone, speeds, strict=True)]
         open_ = np.ones(len(everyone), dtype=np.bool_)
         picked = []
         for name in self._portfolio.turns(min(n, len(everyone))):
             values = ACQUISITIONS[name](found.mean, found.deviation, goal, explore)
             at = int(np.argmax(np.where(open_, values, -np.inf)))
             open_[at] = False
-            candidate, speed = everyone[at], float(np.exp(-found.mean[at] * spread - mean))
-            picked.append(Candidate(candidate.sketch, candidate.row, speed))
-            self._asked[candidate.key] = name
+            picked.append(judged[at])
+            self._asked[judged[at].key] = name
             found.assume(at)
-        return picked
+        return picked, judged
 
     def _exploration(self, found: Posterior) -> float:
         """The contextual variance: 1 at first, less as the process knows more and finds better."""

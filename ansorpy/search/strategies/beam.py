@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ansorpy.cost.protocol import Valuing
 from ansorpy.search.population import Pool, Scored
@@ -23,7 +23,8 @@ class Beam(Strategy):
     updated model.
 
     Paper: Halide's autoscheduler (Adams et al., SIGGRAPH 2019), Tiramisu (MLSys 2021).  Differs:
-    one pass instead of five from coarse to fine, since every round is a pass.
+    one pass instead of five from coarse to fine, since every round is a pass; a width of 8 instead
+    of 32, as each beginning costs rollouts.
 
     Args:
         width: Beginnings that are kept after each decision.
@@ -32,16 +33,16 @@ class Beam(Strategy):
 
     width: int = 8
     rollouts: int = 48
-    _start: Prefix | None = field(default=None, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        self._start = self._start or begin(context.source)
-        kept: list[Prefix] = [self._start]
+        kept = [begin(context.source)]  # a new one, as a prefix keeps the options below it
         found: list[Scored] = []
-        while any(prefix.options for prefix in kept):
+        is_open = True
+        while is_open:
             groups = explored(context, kept, self.rollouts)
             found += [group.scored for group in groups]
             kept = _best_options(context, groups)[: self.width]
+            is_open = any(prefix.options for prefix in kept)
         return context.pool(found, found, n)
 
 
@@ -62,7 +63,7 @@ def _values(context: Context, options: Sequence[Prefix]) -> list[float] | None:
     """The model's values; None if it scores whole programs only, or none of these."""
     beginnings = [option.beginning for option in options]
     known = [beginning for beginning in beginnings if beginning is not None]
-    if not isinstance(context.model, Valuing) or len(known) < len(beginnings):
+    if not isinstance(context.model, Valuing) or not known or len(known) < len(beginnings):
         return None
     values = context.model.values(context.task, known)
     return None if values is None else values.tolist()

@@ -15,6 +15,9 @@ from ansorpy.search.walks.walk import PolicyWalk, Walk
 
 __all__ = ["Chameleon"]
 
+_EQUAL = 1e-9
+"""Deviation of scores, as a share of their mean, up to which they are equal but for rounding."""
+
 
 @dataclass
 class Chameleon(PolicyWalk):
@@ -27,9 +30,10 @@ class Chameleon(PolicyWalk):
     Paper: Chameleon, ICLR 2020, arXiv 2001.08743 §3.1.  Source: its public code (hyper-parameters
     of the policy; 128 chains of up to 500 steps; an episode ends when 75 % of the knobs stay).
     Differs: rewards are in standard deviations of the scores at the start, so that they do not
-    depend on the model's unit; a place that breaks a constraint is worth as much as their mean.
-    Gradient steps use 256 rows instead of 32, as many more rows are visited at once.  Which of the
-    best places are measured is left to the selector, as Chameleon's adaptive sampling is one.
+    depend on the model's unit, or in units of their mean if all are equal; a place that breaks a
+    constraint is worth as much as their mean.  Gradient steps use 256 rows instead of 32, as many
+    more rows are visited at once.  Which of the best places are measured is left to the selector,
+    as Chameleon's adaptive sampling is one.
 
     Args:
         kept: Share of the chains that go on; the paper keeps all or draws all again.
@@ -43,8 +47,10 @@ class Chameleon(PolicyWalk):
 
     def rewards(self, walk: Walk, after: Floats, valid: Masks) -> Floats:
         first = walk.starts.scores
-        unit = max(float(first.std()), np.finfo(np.float64).tiny)
-        return np.where(valid, (after - first.mean()) / unit, 0.0)
+        mean, unit = float(first.mean()), float(first.std())
+        if unit <= _EQUAL * mean:
+            unit = mean
+        return np.where(valid, (after - mean) / unit, 0.0)
 
     def _starts(self, walk: Walk, n: int, context: Context) -> Table:
         kept = walk.sketch.space.decode(walk.numbers)[: int(self.kept * n)]

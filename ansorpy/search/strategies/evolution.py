@@ -47,10 +47,10 @@ class Evolution:
     Paper: OSDI'20 §5.1.  Source: TVM's SketchPolicy (4 generations, 85 % mutation, a fifth of the
     population from measured programs).  Differs: populations are tables, so there is no Python code
     per candidate, and have 1,536 rows instead of 2,048.  Scores are shifted by the generation's
-    worst before selection, so that negative scores work.  Crossover, which TVM never released,
-    follows the paper.  The first generation also offers candidates, because a model trained on few
-    trials is most wrong where evolution takes it.  Among nearly identical programs, which the model
-    judges alike, only a few are measured first, and the model's error on these counts for the rest.
+    worst before selection.  Crossover, which TVM never released, follows the paper.  The first
+    generation also offers candidates, because a model trained on few trials is most wrong where
+    evolution takes it.  Among nearly identical programs, which the model judges alike, only a few
+    are measured first, and the model's error on these counts for the rest.
     """
 
     sketches: int = 10
@@ -157,14 +157,17 @@ class Evolution:
     def _first(self, context: Context, pairs: Allocation) -> list[Scored]:
         """The first generation: placed sketches of elites, their neighbours, and new ones."""
         rng, shares = context.rng, self._open_shares(pairs)
-        rows: dict[str, Table] = {}
+        elites = self._best_sketches(shares)
+        rows: dict[str, Table] = {
+            elite.key: np.array([c.row for _, c in self._elites if c.sketch.key == elite.key])
+            for elite in elites
+        }
         sketches: dict[str, PlacedSketch] = {}
-        for elite in self._best_sketches(shares):
+        for elite in elites:
             sketches[elite.key] = elite
-            same = [c.row for _, c in self._elites if c.sketch.key == elite.key]
-            rows[elite.key] = np.array(same)
             moved = elite.neighbour(rng)
-            if moved is not None and sketches.setdefault(moved.key, moved) is moved:
+            if moved is not None and moved.key not in rows:
+                sketches[moved.key] = moved
                 adopted = moved.adopt(elite, rows[elite.key], rng)
                 rows[moved.key] = adopted[moved.valid(adopted)]
         for drawn in context.source.draw(self.sketches if rows else self.scouts, rng, shares):

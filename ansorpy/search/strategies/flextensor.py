@@ -38,11 +38,15 @@ class FlexTensor:
     ``tanh(max(parent's time - child's time, 0))``.
 
     Paper: FlexTensor, ASPLOS 2020 §5.1.  Source: its public code (``greed`` 0.5; random directions
-    0.8 exp(-0.01 trials), at least 0.1; networks of width 64 by Adadelta; training 20 times per
-    run).  Differs: times are in units of the best, so that rewards do not depend on the task.  The
-    first programs are 16 instead of 400, more than most runs measure.  Candidates are measured in
-    rounds, so a round steps from several programs.  The model takes the place of the optional
-    network that predicts performance: it orders the first programs, and the steps of a round.
+    0.8 exp(-0.01 rounds), at least 0.1; networks of width 64 by Adadelta), which draws programs to
+    step from in one method, and learns directions in another, from the best programs.  Differs:
+    both are one.  Times are in units of the best, so that rewards do not depend on the task.  The
+    first programs are 16 instead of 200, more than most runs measure, and random directions get
+    rarer by trials instead of rounds.  Networks are trained after every 16 steps instead of five
+    times per run, if they have seen a new one; the source then also measures its best programs
+    again, and some random ones.  Candidates are measured in rounds, so a round steps from several
+    programs.  The model takes the place of the optional network that predicts performance: it
+    orders the first programs, and the steps of a round.
 
     Args:
         warm_up: Number of random programs measured first.
@@ -69,7 +73,8 @@ class FlexTensor:
     _learners: dict[str, tuple[Actions, QLearner]] = field(
         default_factory=dict, init=False, repr=False
     )
-    _untrained: int = field(default=0, init=False, repr=False)
+    _untrained: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    """Steps that each learner has seen since it was trained, where it has seen any."""
 
     def __post_init__(self) -> None:
         demand_torch(f'the policy of the strategy "{type(self).__name__}"')
@@ -157,10 +162,10 @@ class FlexTensor:
             if step is not None:
                 self._remember(step, candidate, best_s)
         self._told = []
-        if self._untrained >= self.every:
-            self._untrained = 0
-            for _, learner in self._learners.values():
-                learner.learn()
+        if sum(self._untrained.values()) >= self.every:
+            for key in self._untrained:
+                self._learners[key][1].learn()
+            self._untrained = {}
 
     def _remember(self, step: _Step, child: Candidate, best_s: float) -> None:
         """Learn from the *step* that led to *child* from now on."""
@@ -173,4 +178,4 @@ class FlexTensor:
         learner.remember(
             Transition(before, step.head, step.choice, float(np.tanh(gain)), after, legal)
         )
-        self._untrained += 1
+        self._untrained[child.sketch.key] = self._untrained.get(child.sketch.key, 0) + 1

@@ -40,14 +40,16 @@ class Heron:
 
     Paper: Heron (ASPLOS 2023).  Source: IPRC-ICT/Heron (population 200, 5 generations, 32 parents,
     60 % of the measured programs by prediction, the others by roulette).  Differs: a population for
-    each placed sketch, whose compute locations are no variables; half of the decisions are
-    important where Heron has 14 %, as our spaces have ten decisions and Heron's hundreds of
-    variables; they are found from the scores, because our models do not take decisions as inputs.
+    each placed sketch, whose compute locations are no variables; a generation has 64 children, each
+    of two parents drawn for it, where Heron pairs its 32 parents at random for 200 children; half
+    of the decisions are important where Heron has 14 %, as our spaces have ten decisions and
+    Heron's hundreds of variables; they are found from the scores, because our models do not take
+    decisions as inputs.
 
     Args:
         sketches: Placed sketches per round; those with the best programs stay for the next.
         population: Programs of all placed sketches.
-        parents: Programs drawn by roulette in each generation, of all placed sketches.
+        parents: Pairs of programs drawn by roulette in each generation, of all placed sketches.
         important: Share of the decisions that children inherit.
         predicted: Share of the offers that are the best by prediction.
     """
@@ -65,6 +67,8 @@ class Heron:
 
     def ask(self, context: Context, n: int) -> Pool:
         groups = self._started(context)
+        if not groups:
+            return Pool(())
         found = list(groups)
         for _ in range(self.generations):
             groups = self._next(groups, context)
@@ -101,7 +105,7 @@ class Heron:
             sketches.setdefault(sketch.key, sketch)
         each = -(-self.population // len(sketches))
         for sketch in sketches.values():
-            sampled = sample_valid(sketch, each, context.rng)
+            sampled = sample_valid(sketch, each, context.rng, sketch.space.domains)
             tables.setdefault(sketch.key, []).append(sampled)
         joined = [(s, np.unique(np.concatenate(tables[s.key]), axis=0)) for s in sketches.values()]
         scored = score_all(context.task, context.model, joined)

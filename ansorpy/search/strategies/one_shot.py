@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ansorpy.arrays import Floats
-from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import CostModel, StaticModel, predictions
+from ansorpy.cost.programs import Beginning, Programs
+from ansorpy.cost.protocol import CostModel, StaticModel, Uncertain, Valuing, predictions
 from ansorpy.ir.task import Task
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.strategies.annealing import Annealing
@@ -28,6 +28,14 @@ class Frozen(StaticModel):
     def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
         return predictions(self.model, task, tables)
 
+    def deviations(self, task: Task, programs: Programs) -> Floats | None:
+        model = self.model
+        return model.deviations(task, programs) if isinstance(model, Uncertain) else None
+
+    def values(self, task: Task, beginnings: Sequence[Beginning]) -> Floats | None:
+        model = self.model
+        return model.values(task, beginnings) if isinstance(model, Valuing) else None
+
 
 @dataclass
 class OneShot(Strategy):
@@ -39,6 +47,8 @@ class OneShot(Strategy):
     Paper: One-Shot Tuner, CC 2022.  Source: ryujaehun/one-shot-tuner: simulated annealing with 512
     chains, then the best 32.  Differs: any model and any strategy can be used; the chains take 20
     steps instead of 160, all of them in about a second.
+
+    A resumed run searches for what is left of these, with the model that it resumed.
 
     Args:
         measured: Number of candidates that are measured.
@@ -53,5 +63,6 @@ class OneShot(Strategy):
         if self._found is None:
             # The search trains the model that the context has.
             context.model = Frozen(context.model)
-            self._found = self.search.ask(context, self.measured).best[: self.measured]
+            left = max(self.measured - len(context.measured), 0)
+            self._found = self.search.ask(context, left).best[:left] if left else ()
         return Pool(tuple(context.new(self._found)))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
+from ansorpy.schedule.space import Table
 from ansorpy.search.population import Scored, sample_valid
 from ansorpy.search.strategies.evolution import crossover
-from ansorpy.search.strategies.heron import important, offspring
+from ansorpy.search.strategies.heron import Heron, important, offspring
+from tests.search.asking import context
 from tests.search.tasks import matmul
 
 
@@ -48,3 +51,21 @@ def test_the_decision_that_decides_the_score_is_important(rng: np.random.Generat
     for number, at in enumerate(sketch.space.slices.values()):
         group = Scored(sketch, table, np.log2(table[:, at].prod(axis=1) + 1.0))
         assert number in important(group, 0.34)
+
+
+def test_constraints_are_solved_where_no_sample_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = context(n=128)
+
+    def bad(sketch: PlacedSketch, n: int, rng: np.random.Generator) -> Table:
+        """Rows of the space that break a constraint."""
+        rows = sketch.space.sample(64 * n, rng)
+        rows = rows[~sketch.valid(rows)]
+        return rows[rng.integers(len(rows), size=n)]
+
+    constrained = [
+        s for s in at.source.draw(8, at.rng) if not s.valid(s.space.sample(64, at.rng)).all()
+    ]
+    monkeypatch.setattr(PlacedSketch, "sample", bad)
+    monkeypatch.setattr(at.source, "draw", lambda *_: constrained)
+    pool = Heron(sketches=2, population=32, parents=16, generations=1).ask(at, 8)
+    assert pool.best and all(c.sketch.space.contains(c.row) for c in pool.best)
