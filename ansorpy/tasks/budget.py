@@ -63,6 +63,9 @@ class Budget:
                     f"{name} must be at most {LONGEST_S:g} seconds, got {value}",
                     hint="for no time limit, limit the trials instead",
                 )
+            # A number of numpy's cannot be recorded.
+            plain = float(value) if name == "time_limit_s" else int(value)
+            object.__setattr__(self, name, plain)
 
     @staticmethod
     def of(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
+import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
@@ -34,6 +38,12 @@ def test_bad_requests_are_refused() -> None:
         Budget(time_limit_s=float("nan"))
     with pytest.raises(UsageError, match="must be positive, got -inf"):
         Budget(time_limit_s=float("-inf"))
+
+
+def test_numbers_of_numpy_are_limits_too() -> None:
+    limits = {"trials": 64, "trials_per_task": 8, "time_limit_s": 7.5, "plateau": 4}
+    budget = Budget(**{name: np.asarray(limit)[()] for name, limit in limits.items()})
+    assert json.loads(json.dumps(asdict(budget))) == limits
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), 1e308])
