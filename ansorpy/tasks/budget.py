@@ -48,7 +48,8 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
             value = getattr(self, name)
-            kind, words = (Real, "a") if name == "time_limit_s" else (Integral, "a whole")
+            timed = name == "time_limit_s"
+            kind, plain, words = (Real, float, "a") if timed else (Integral, int, "a whole")
             if value is None:
                 continue
             if not isinstance(value, kind):
@@ -58,14 +59,12 @@ class Budget:
                     f"{name} must be positive, got {value}",
                     hint='to measure nothing, use effort="none"',
                 )
-            if name == "time_limit_s" and float(value) > LONGEST_S:
+            if timed and float(value) > LONGEST_S:
                 raise UsageError(
                     f"{name} must be at most {LONGEST_S:g} seconds, got {value}",
                     hint="for no time limit, limit the trials instead",
                 )
-            # A number of numpy's cannot be recorded.
-            plain = float(value) if name == "time_limit_s" else int(value)
-            object.__setattr__(self, name, plain)
+            object.__setattr__(self, name, plain(value))  # numpy's numbers cannot be recorded
 
     @staticmethod
     def of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def test_bad_requests_are_refused() -> None:
 
 def test_numbers_of_numpy_are_limits_too() -> None:
     limits = {"trials": 64, "trials_per_task": 8, "time_limit_s": 7.5, "plateau": 4}
-    budget = Budget(**{name: np.asarray(limit)[()] for name, limit in limits.items()})
+    given: dict[str, Any] = {name: np.asarray(limit)[()] for name, limit in limits.items()}
+    budget = Budget(**given)
     assert json.loads(json.dumps(asdict(budget))) == limits
 
 
