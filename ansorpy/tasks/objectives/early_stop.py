@@ -20,7 +20,8 @@ __all__ = ["EarlyStop"]
 class EarlyStop(WeightedSum):
     """The weighted sum, ignoring each task after ``trials`` consecutive trials without a gain.
 
-    A task without a correct program counts.  A network is done when all of its tasks are done.  Paper: OSDI'20 §6.1, f4.
+    A task without a correct program counts.  A network is done when all of its tasks are done.
+    Paper: OSDI'20 §6.1, f4.
     """
 
     trials: int = 48
