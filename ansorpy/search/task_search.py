@@ -37,7 +37,7 @@ from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Preparing, Results, Strategy
-from ansorpy.search.transfer import TransferSource
+from ansorpy.search.transfer import Preceding, TransferSource
 from ansorpy.search.transfers.schedule_reuse import Both
 from ansorpy.search.trials import Trials
 
@@ -97,6 +97,8 @@ class TaskSearch:
         self.default_pending = True
         self._fastest: Candidate | None = None
         self._fastest_s = inf
+        if isinstance(self.options.transfer, Preceding):
+            self.options.transfer.begin(model)
         self._seeds: list[Candidate] | None = None
         """Unmeasured candidates from records; None before these were read."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
