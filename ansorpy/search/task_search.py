@@ -140,8 +140,10 @@ class TaskSearch:
         schedules made for other shapes may not suit these.  All scores are those of today's model.
         """
         if self._seeds is None:
-            first = self.options.transfer.first
-            self._seeds = different([*self._hinted(), *first(self.context, self.trials.known)])
+            transfer = self.options.transfer
+            hinted = self._hinted() if transfer.own else []
+            first = transfer.first(self.context, self.trials.known)
+            self._seeds = different([*hinted, *first])
         self._seeds = self.context.new(self._seeds)
         begun = self.history.trials
         seeds = self._seeds[: (begun + n) // 2 - begun // 2]

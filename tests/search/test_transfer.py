@@ -96,6 +96,21 @@ def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfe
     assert heard == (marked if TRANSFERS.one(transfer).own else set())
 
 
+@pytest.mark.parametrize("transfer", WITH_ANY_MODEL)
+def test_programs_of_others_come_first_where_the_tasks_own_trials_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfer: str
+) -> None:
+    task, runner = dense_relu(48, 48, 48), FormulaRunner()
+    with monkeypatch.context() as other:
+        other.setenv("ANSORPY_STATE", str(tmp_path / "other"))
+        with Database(tmp_path / "a.db") as database:
+            theirs = rounds(search(task, database, FormulaRunner(), strategy=Sampling), 8)
+    with Database(tmp_path / "a.db") as database:
+        search(task, database, runner, transfer=transfer, strategy=Sampling, seed=1).step(8)
+    fastest = {str(best.state.history) for best in theirs.history.finalists} - {""}
+    assert bool(fastest & {*runner.seen}) == TRANSFERS.one(transfer).own
+
+
 def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
