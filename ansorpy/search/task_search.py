@@ -154,6 +154,9 @@ class TaskSearch:
         pool = with_deviations(pool, self.task, self.context.model, self._fastest)
         pool = replace(pool, measured=self.context.measured)
         chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)
+        # A program that the selector made has no score of its own.
+        if not {c.key for c in chosen} <= {c.key for c in (*pool.best, *pool.random)}:
+            chosen = scored_again(chosen, self.task, self.context.model)
         picked = different(_in_turns(self.context.new(chosen), seeds, begun))
         self.exhausted = not picked and not pool.more
         return picked
