@@ -112,13 +112,13 @@ class TaskSearch:
 
         The first round of several trials ends with the default schedule, so that the result is
         never slower than that; it is skipped when it is certain to be slower.  If all earlier
-        trials failed, a round of one trial measures the default schedule too.
+        trials failed, or nothing else is left, a round of one trial measures it too.
         """
         before = self.history.trials
         with self.trials.computing(), profiled(Activity.SEARCH):
             picked = self._pick(n)
         failed = self.history.trials > 0 and self.history.best is None
-        with_default = self.default_pending and (n > 1 or failed)
+        with_default = self.default_pending and (n > 1 or failed or not picked)
         held_back = picked[n - 1 :] if with_default else []
         found = self._measure(
             picked[: len(picked) - len(held_back)], n if ahead and not with_default else 0

@@ -33,8 +33,9 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import TaskHistory
-from ansorpy.search.population import sample_valid, score
+from ansorpy.search.population import Pool, sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -309,6 +310,19 @@ def test_rounds_of_one_trial_come_to_the_default_schedule() -> None:
     [outcome] = tune_anew([TASKS[0]], Budget(trials=3), runner, options=options).outcomes
     assert outcome.best is not None and not outcome.best.state.history
     assert outcome.history.trials == 3 and outcome.history.failures == {TrialKind.CRASH: 2}
+
+
+class Barren(Strategy):
+    """Has nothing to offer."""
+
+    def ask(self, context: Context, n: int) -> Pool:
+        return Pool(())
+
+
+def test_a_round_of_one_trial_is_the_default_schedule_where_nothing_else_is_left() -> None:
+    options = replace(QUICK, search=SearchOptions(Barren), round_size=1)
+    [outcome] = tune_anew([TASKS[0]], Budget(trials=3), FormulaRunner(), options=options).outcomes
+    assert outcome.best is not None and not outcome.best.state.history
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS.names)
