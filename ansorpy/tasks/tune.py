@@ -328,11 +328,8 @@ class _Run:
         return self.searches[at].history.best is None and misses(self.networks, self._live(), at)
 
     def outcomes(self) -> tuple[TaskOutcome, ...]:
-        found = trials_of_tasks(
-            self._live(),
-            [search.history.earlier for search in self.searches],
-            [self._why_ended(search) for search in self.searches],
-        )
+        ended = [self._why_ended(search) for search in self.searches]
+        found = trials_of_tasks(self._live(), ended)
         return tuple(
             TaskOutcome(search.task, search.history.best, search.history, trials)
             for search, trials in zip(self.searches, found, strict=True)
@@ -358,6 +355,7 @@ class _Run:
         return TaskProgress(
             best_after=tuple(search.history.best_after),
             trials_after=tuple(search.history.trials_after),
+            earlier=search.history.earlier,
             flops=task.flops,
             alive=not self._why_ended(search),
             resting=self._is_flat(search) and not self._why_over(search),

@@ -445,6 +445,22 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
     assert [b and b.median_s for b in best] == [f and f.seconds for f in found]
 
 
+def test_the_first_round_of_a_resumed_task_is_its_first(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Watching(RoundRobin):
+        def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+            seen.append((tasks[0].rounds, tasks[0].trials))
+            return super().next(tasks, rng)
+
+    options = replace(QUICK, scheduler=Watching, round_size=2)
+    with Database(tmp_path / "tune.db") as database:
+        for trials in (16, 20):
+            budget, runner = Budget(trials=trials), FormulaRunner()
+            tune_tasks([TASKS[0]], budget, runner, database=database, options=options)
+    assert seen[8:] == [(0, 16), (1, 18)]
+
+
 @dataclass
 class Retimes(FormulaRunner):
     """Records which tasks are timed again."""
