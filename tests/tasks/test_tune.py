@@ -186,6 +186,50 @@ def test_time_too_short_for_one_task_is_left_to_another() -> None:
 
 
 @dataclass
+class Steady(Slow):
+    """One task improves with every trial, others never."""
+
+    better: str = ""
+
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        super().answer(task, state)
+        seconds = 1 / len(self.seen) if task.key == self.better else 1.0
+        return MeasureResult(TrialKind.OK, (seconds,))
+
+
+def test_a_resting_task_that_takes_too_long_is_not_offered() -> None:
+    slow, quick = (weighted(matmul(n, n, n)) for n in (48, 24))
+    clock = SlowClock(runner=Steady(slow=slow.task.key, better=quick.task.key))
+    offered: list[tuple[float, bool]] = []
+
+    class Watching(RoundRobin):
+        def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+            offered.append((clock.shown_s(), tasks[0].resting))
+            return super().next(tasks, rng)
+
+    options = replace(QUICK, scheduler=Watching, round_size=1, retime=False)
+    tune_tasks(
+        [slow, quick], Budget(time_limit_s=60, plateau=4), clock.runner, clock.database,
+        options=options, journal=clock,
+    )  # fmt: skip
+    assert any(resting for seconds, resting in offered if seconds < 55)
+    late = [resting for seconds, resting in offered if seconds >= 58]
+    assert late and not any(late)
+
+
+def test_time_too_short_for_a_task_is_left_to_one_that_rests() -> None:
+    slow, quick = (weighted(matmul(n, n, n)) for n in (48, 24))
+    clock = SlowClock(runner=Steady(slow=slow.task.key, better=slow.task.key))
+    options = replace(QUICK, scheduler=RoundRobin, round_size=1, retime=False)
+    tuned = tune_tasks(
+        [slow, quick], Budget(time_limit_s=5 + 12 * 8 + 5, plateau=4), clock.runner,
+        clock.database, options=options, journal=clock,
+    )  # fmt: skip
+    long, resting = (outcome.history.trials for outcome in tuned.outcomes)
+    assert tuned.ended is Ending.TIME and long == 12 and resting > 5
+
+
+@dataclass
 class AtRoofline(FormulaRunner):
     """All programs take the roofline time of the fastest definition, or a little more."""
 
@@ -512,6 +556,23 @@ def test_long_kernels_leave_time_for_comparing_them(
     budget, options = Budget(time_limit_s=30), replace(RANDOM, round_size=1)
     tune_timed([TASKS[0]], budget, runner, options)
     assert (len(runner.seen), len(runner.again)) == (trials, again)
+
+
+def test_a_round_does_not_take_longer_for_what_is_kept_for_comparing() -> None:
+    def costs(retime: bool) -> list[float]:
+        seen: list[float] = []
+
+        class Watching(RoundRobin):
+            def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+                seen.append(tasks[0].cost)
+                return super().next(tasks, rng)
+
+        options = replace(RANDOM, round_size=4, scheduler=Watching, retime=retime)
+        budget = Budget(trials=16, time_limit_s=60)
+        tune_timed([TASKS[0]], budget, Long(length_s=0.2), options)
+        return seen
+
+    assert costs(True) == pytest.approx(costs(False))
 
 
 def ended(state: State, seconds: float, *, is_own: bool = True) -> TrialEnd:
