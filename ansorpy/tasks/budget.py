@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
 
 from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
@@ -48,8 +49,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
             value = getattr(self, name)
-            timed = name == "time_limit_s"
-            kind, plain, words = (Real, float, "a") if timed else (Integral, int, "a whole")
+            kind, words = (Real, "a") if name == "time_limit_s" else (Integral, "a whole")
             if value is None:
                 continue
             if not isinstance(value, kind):
@@ -59,12 +59,14 @@ class Budget:
                     f"{name} must be positive, got {value}",
                     hint='to measure nothing, use effort="none"',
                 )
-            if timed and float(value) > LONGEST_S:
+            if name == "time_limit_s" and float(value) > LONGEST_S:
                 raise UsageError(
                     f"{name} must be at most {LONGEST_S:g} seconds, got {value}",
                     hint="for no time limit, limit the trials instead",
                 )
-            object.__setattr__(self, name, plain(value))  # numpy's numbers cannot be recorded
+            # A number of numpy's cannot be recorded.
+            plain: Callable[[Any], float] = float if name == "time_limit_s" else int
+            object.__setattr__(self, name, plain(value))
 
     @staticmethod
     def of(
