@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.arrays import Floats
+from ansorpy.measure.records.samples import Samples
 
 __all__ = ["Dataset", "TaskSamples", "Training"]
 
@@ -89,6 +90,13 @@ class Dataset:
         samples.features.extend(features)
         samples.prior_s.extend(map(float, prior_s))
         samples.seconds.extend(map(float, seconds))
+
+    def outgrown(self, earlier: Mapping[str, Samples]) -> Iterator[tuple[str, Samples]]:
+        """The tasks of which *earlier* has more programs than are held; these are dropped."""
+        for task, samples in earlier.items():
+            if len(samples) > len(self.tasks.get(task, TaskSamples()).seconds):
+                self.tasks.pop(task, None)
+                yield task, samples
 
     def training(self) -> Training:
         """All programs as one table, in the order added; labels are per program."""

@@ -89,7 +89,7 @@ class SampleLearner:
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key; training uses them."""
-        for task_key, samples in earlier.items():
+        for task_key, samples in self.data.outgrown(earlier):
             self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
 
     @property

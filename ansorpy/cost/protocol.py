@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ansorpy.arrays import Floats
+from ansorpy.cost.dataset import Dataset
 from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
 __all__ = [
-    "Batching", "CostModel", "Remembering", "StaticModel", "Uncertain", "Valuing",
+    "Batching", "Collecting", "CostModel", "Remembering", "StaticModel", "Uncertain", "Valuing",
     "predictions",
 ]  # fmt: skip
 
@@ -71,6 +72,13 @@ class Valuing(Protocol):
 
 
 @runtime_checkable
+class Collecting(Protocol):
+    """A model that keeps what it learned; one used in several runs has that of the earlier ones."""
+
+    data: Dataset
+
+
+@runtime_checkable
 class Remembering(Protocol):
     """A model that can learn from stored samples of earlier runs."""
 
@@ -79,7 +87,10 @@ class Remembering(Protocol):
         """Version and width of the features it accepts."""
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
-        """Remember programs measured in earlier runs, by task key."""
+        """Remember programs measured in earlier runs, by task key.
+
+        A model that learned some of them in a run keeps the larger set of each task.
+        """
 
 
 def predictions(model: CostModel, task: Task, tables: Sequence[Programs]) -> list[Floats]:

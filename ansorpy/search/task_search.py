@@ -16,7 +16,7 @@ from ansorpy.cost.analytic.hardware import hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import CostModel, Remembering
+from ansorpy.cost.protocol import Collecting, CostModel, Remembering
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -37,7 +37,7 @@ from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Preparing, Results, Strategy
-from ansorpy.search.transfer import TransferSource
+from ansorpy.search.transfer import Preceding, TransferSource
 from ansorpy.search.transfers.schedule_reuse import Both
 from ansorpy.search.trials import Trials
 
@@ -97,6 +97,8 @@ class TaskSearch:
         self.default_pending = True
         self._fastest: Candidate | None = None
         self._fastest_s = inf
+        if isinstance(self.options.transfer, Preceding):
+            self.options.transfer.begin(model)
         self._seeds: list[Candidate] | None = None
         """Unmeasured candidates from records; None before these were read."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
@@ -110,13 +112,13 @@ class TaskSearch:
 
         The first round of several trials ends with the default schedule, so that the result is
         never slower than that; it is skipped when it is certain to be slower.  If all earlier
-        trials failed, a round of one trial measures the default schedule too.
+        trials failed, or nothing else is left, a round of one trial measures it too.
         """
         before = self.history.trials
         with self.trials.computing(), profiled(Activity.SEARCH):
             picked = self._pick(n)
         failed = self.history.trials > 0 and self.history.best is None
-        with_default = self.default_pending and (n > 1 or failed)
+        with_default = self.default_pending and (n > 1 or failed or not picked)
         held_back = picked[n - 1 :] if with_default else []
         found = self._measure(
             picked[: len(picked) - len(held_back)], n if ahead and not with_default else 0
@@ -138,8 +140,10 @@ class TaskSearch:
         schedules made for other shapes may not suit these.  All scores are those of today's model.
         """
         if self._seeds is None:
-            first = self.options.transfer.first
-            self._seeds = different([*self._hinted(), *first(self.context, self.trials.known)])
+            transfer = self.options.transfer
+            hinted = self._hinted() if transfer.own else []
+            first = transfer.first(self.context, self.trials.known)
+            self._seeds = different([*hinted, *first])
         self._seeds = self.context.new(self._seeds)
         begun = self.history.trials
         seeds = self._seeds[: (begun + n) // 2 - begun // 2]
@@ -150,6 +154,9 @@ class TaskSearch:
         pool = with_deviations(pool, self.task, self.context.model, self._fastest)
         pool = replace(pool, measured=self.context.measured)
         chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)
+        # A program that the selector made has no score of its own.
+        if not {c.key for c in chosen} <= {c.key for c in (*pool.best, *pool.random)}:
+            chosen = scored_again(chosen, self.task, self.context.model)
         picked = different(_in_turns(self.context.new(chosen), seeds, begun))
         self.exhausted = not picked and not pool.more
         return picked
@@ -193,6 +200,8 @@ class TaskSearch:
             began, store = self.trials.known.began, self.trials.database.samples
             sampled = store.known(self.task.key, version, began)
             model.recall(store.of([self.task.key], version, width, at=began))
+        elif isinstance(model, Collecting) and self.task.key in model.data.tasks:
+            return  # it is in use since an earlier run of this process
         missing = [n for n, record in enumerate(earlier.records) if record.id not in sampled]
         if earlier.default is not None and earlier.default in missing:
             default = earlier.records[earlier.default]

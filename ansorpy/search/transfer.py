@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from ansorpy.cost.protocol import CostModel
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategy import Context
 
-__all__ = ["TransferSource"]
+__all__ = ["Preceding", "TransferSource"]
 
 
 class TransferSource(Protocol):
@@ -31,3 +32,11 @@ class TransferSource(Protocol):
 
         *trials* are those that existed when the run began, and those it learned of since.
         """
+
+
+@runtime_checkable
+class Preceding(Protocol):
+    """A transfer source that sees the model before it learns from earlier trials."""
+
+    def begin(self, model: CostModel) -> None:
+        """Prepare *model*, which several searches may share: called once for each."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
 
 from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
@@ -63,6 +64,9 @@ class Budget:
                     f"{name} must be at most {LONGEST_S:g} seconds, got {value}",
                     hint="for no time limit, limit the trials instead",
                 )
+            # A number of numpy's cannot be recorded.
+            plain: Callable[[Any], float] = float if name == "time_limit_s" else int
+            object.__setattr__(self, name, plain(value))
 
     @staticmethod
     def of(

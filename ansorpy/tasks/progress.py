@@ -14,8 +14,9 @@ class TaskProgress:
     """The state of a task.
 
     Args:
-        best_after: Best seconds after each of its rounds (infinite: no correct program yet).
-        trials_after: Total trials spent after each of its rounds.
+        best_after: Best seconds after each of its rounds (infinite: no correct program yet), those
+            of previous runs taken together as the first.
+        trials_after: Total trials spent after each of them.
         flops: Arithmetic operations of the task.
         alive: Whether more rounds are possible.
         since_gain: Trials since its best time fell noticeably.
@@ -26,6 +27,7 @@ class TaskProgress:
         gradient: Change of the run's objective per second of this task.
         share: Planned fraction of the run's trials, from 0 to 1.
         resting: Whether it is not alive only because it stopped improving.
+        earlier: Trials of previous runs.
     """
 
     best_after: Sequence[float]
@@ -39,11 +41,12 @@ class TaskProgress:
     gradient: float = 1.0
     share: float = 0.0
     resting: bool = False
+    earlier: int = 0
 
     @property
     def rounds(self) -> int:
-        """Number of rounds the task has had."""
-        return len(self.best_after)
+        """Number of rounds the task has had in this run."""
+        return len(self.best_after) - bool(self.earlier)
 
     @property
     def trials(self) -> int:

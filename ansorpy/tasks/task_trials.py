@@ -30,33 +30,31 @@ class TaskTrials:
     why: str = ""
 
 
-def trials_of_tasks(
-    tasks: Sequence[TaskProgress], earlier: Sequence[int], ended: Sequence[str]
-) -> list[TaskTrials]:
+def trials_of_tasks(tasks: Sequence[TaskProgress], ended: Sequence[str]) -> list[TaskTrials]:
     """The trials of each of *tasks* at the end of a run.
 
-    *earlier* has the trials of previous runs; *ended* has the reason why a task could get no more
-    trials in this run, and an empty text for the others.
+    *ended* has the reason why a task could get no more trials in this run, and an empty text for
+    the others.
     """
-    got = [task.trials - before for task, before in zip(tasks, earlier, strict=True)]
+    got = [task.trials - task.earlier for task in tasks]
     total_s = sum(task.objective_s for task in tasks) or 1.0
     found = []
-    for task, trials, before, reason in zip(tasks, got, earlier, ended, strict=True):
+    for task, trials, reason in zip(tasks, got, ended, strict=True):
         planned, part = round(task.share * sum(got)), task.objective_s / total_s
         why = ""
         if abs(trials - planned) > _FEW and trials < planned / 2:
-            why = reason or _why_less(task, before, part)
+            why = reason or _why_less(task, part)
         elif abs(trials - planned) > _FEW and trials > 2 * planned:
             why = _why_more(task, part)
         found.append(TaskTrials(planned, trials, why))
     return found
 
 
-def _why_less(task: TaskProgress, earlier: int, part: float) -> str:
+def _why_less(task: TaskProgress, part: float) -> str:
     if not task.gradient:
         return "the objective no longer depends on it"
-    if earlier:
-        return f"had {earlier} trials before"
+    if task.earlier:
+        return f"had {task.earlier} trials before"
     if task.headroom <= _NEAR:
         return f"within {task.headroom:.0%} of its roofline"
     if part < 0.8 * task.share:

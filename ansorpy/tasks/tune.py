@@ -248,45 +248,45 @@ class _Run:
             [e.weight for e in self.tasks], self.least_s, [s.history.best_s for s in self.searches]
         )
         while True:
-            tasks, left_s = self._progress(), self._left_s(self._reserved_s)
+            reserved_s = self._reserved_s
+            tasks, left_s = self._progress(), self._left_s(reserved_s)
             if self.budget.trials is not None and self._spent >= self.budget.trials:
                 return Ending.TRIALS
             if left_s is not None and left_s <= 0:
                 return Ending.TIME
             fitting = [
-                replace(task, alive=task.alive and self._fits(at, task, left_s))
+                task if self._fits(at, left_s) else replace(task, alive=False, resting=False)
                 for at, task in enumerate(tasks)
             ]
             chosen = self.scheduler.next(fitting, self.rng)
-            if chosen is None and fitting != tasks:
-                return Ending.TIME
             if chosen is None and left_s is not None and self._may_go_on():
                 self.is_overtime = True
                 continue
             if chosen is None:
-                return self._ending(tasks)
+                return self._ending(tasks, fitting)
             at = chosen.task
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
             size = min(ceil(chosen.part * size), self._allowed(at))
             ahead = self.options.ahead and self._expects_more(at, size, left_s)
             search = self.searches[at]
             before_s = search.measuring_s
-            with until(self._moment(self._reserved_s)):
+            with until(self._moment(reserved_s)):
                 spent = search.step(size, ahead=ahead)
             self.trials.note_times(self.profiler.take_spans())
-            after_s = self._left_s(self._reserved_s)
+            after_s = self._left_s(reserved_s)
             if left_s is not None and after_s is not None:
                 took_s, measuring_s = left_s - after_s, search.measuring_s - before_s
                 self.pace.note(at, tasks[at].rounds == 0, spent, took_s, measuring_s)
 
-    def _fits(self, at: int, task: TaskProgress, left_s: float | None) -> bool:
-        """Whether a round of *task*, number *at*, is expected to end within *left_s*.
+    def _fits(self, at: int, left_s: float | None) -> bool:
+        """Whether a round of task *at* is expected to end within *left_s*.
 
-        A first round, and one of a task without a program, may take whatever is left.
+        One of a task without a program may take whatever is left.
         """
-        if left_s is None or not task.rounds or self.searches[at].history.best is None:
+        history = self.searches[at].history
+        if left_s is None or history.best is None:
             return True
-        return self.pace.round_s(at, False, 1) <= left_s
+        return self.pace.round_s(at, not history.rounds, 1) <= left_s
 
     def _expects_more(self, at: int, size: int, left_s: float | None) -> bool:
         """Whether the budget will allow another round after one of *size* trials of task *at*."""
@@ -302,8 +302,10 @@ class _Run:
         missing = any(self.lacks(number) for number in range(len(self.tasks)))
         return not self.is_overtime and not missing
 
-    def _ending(self, tasks: Sequence[TaskProgress]) -> Ending:
-        """Why no task is worth another round."""
+    def _ending(self, tasks: Sequence[TaskProgress], fitting: Sequence[TaskProgress]) -> Ending:
+        """Why no task of those *fitting* into the time left is worth another round."""
+        if [task.alive for task in tasks] != [task.alive for task in fitting]:
+            return Ending.TIME
         if any(task.alive for task in tasks) and not any(task.gradient for task in tasks):
             return Ending.OBJECTIVE
         limit = self.budget.trials_per_task
@@ -328,11 +330,8 @@ class _Run:
         return self.searches[at].history.best is None and misses(self.networks, self._live(), at)
 
     def outcomes(self) -> tuple[TaskOutcome, ...]:
-        found = trials_of_tasks(
-            self._live(),
-            [search.history.earlier for search in self.searches],
-            [self._why_ended(search) for search in self.searches],
-        )
+        ended = [self._why_ended(search) for search in self.searches]
+        found = trials_of_tasks(self._live(), ended)
         return tuple(
             TaskOutcome(search.task, search.history.best, search.history, trials)
             for search, trials in zip(self.searches, found, strict=True)
@@ -358,6 +357,7 @@ class _Run:
         return TaskProgress(
             best_after=tuple(search.history.best_after),
             trials_after=tuple(search.history.trials_after),
+            earlier=search.history.earlier,
             flops=task.flops,
             alive=not self._why_ended(search),
             resting=self._is_flat(search) and not self._why_over(search),

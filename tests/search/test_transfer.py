@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.programs import Programs
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
@@ -19,7 +21,8 @@ from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
-from ansorpy.search.population import Candidate, SketchSource
+from ansorpy.search.population import Candidate, Key, Pool, SketchSource
+from ansorpy.search.selectors.kmeans import KMeans
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Context, Results, Strategy
@@ -94,6 +97,21 @@ def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfe
     assert len(runner.seen) == len(set(runner.seen)) == 32
     assert len(marked) == 24 - defaults
     assert heard == (marked if TRANSFERS.one(transfer).own else set())
+
+
+@pytest.mark.parametrize("transfer", WITH_ANY_MODEL)
+def test_programs_of_others_come_first_where_the_tasks_own_trials_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfer: str
+) -> None:
+    task, runner = dense_relu(48, 48, 48), FormulaRunner()
+    with monkeypatch.context() as other:
+        other.setenv("ANSORPY_STATE", str(tmp_path / "other"))
+        with Database(tmp_path / "a.db") as database:
+            theirs = rounds(search(task, database, FormulaRunner(), strategy=Sampling), 8)
+    with Database(tmp_path / "a.db") as database:
+        search(task, database, runner, transfer=transfer, strategy=Sampling, seed=1).step(8)
+    fastest = {str(best.state.history) for best in theirs.history.finalists} - {""}
+    assert bool(fastest & {*runner.seen}) == TRANSFERS.one(transfer).own
 
 
 def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
@@ -272,6 +290,26 @@ class Offering(ScheduleReuse):
     def first(self, context: Context, trials: KnownTrials) -> list[Candidate]:
         [(sketch, table)] = context.samples(1, 12)
         return [Candidate(sketch, row, 7.0) for row in table]
+
+
+def test_programs_that_a_selector_made_have_scores_of_the_model() -> None:
+    task, model, offered = dense_relu(32, 48, 24), AnalyticModel(), set[Key]()
+
+    class Offered(Hearing):
+        def ask(self, context: Context, n: int) -> Pool:
+            pool = super().ask(context, n)
+            offered.update(candidate.key for candidate in (*pool.best, *pool.random))
+            return pool
+
+    strategy = Offered(sketches=1)
+    options = SearchOptions(lambda: strategy, KMeans(step=2))
+    trials = MeasuredTrials(FormulaRunner(), Database())
+    TaskSearch(task, sampler(task), model, trials, options).step(16)
+    made = [candidate for candidate, _ in strategy.told if candidate.key not in offered]
+    assert made
+    for candidate in made:
+        [expected] = model.predict(task, Programs(candidate.sketch.space, candidate.row[None]))
+        assert candidate.score == pytest.approx(expected)
 
 
 def test_programs_of_earlier_trials_have_scores_of_todays_model_too() -> None:

@@ -20,9 +20,11 @@ def progress(
     cost: float = 1.0,
     gradient: float = 1.0,
     share: float = 0.0,
+    earlier: int = 0,
 ) -> TaskProgress:
     """Progress in rounds of eight trials by default."""
     trials = trials_after or [8 * (n + 1) for n in range(len(best_after))]
     return TaskProgress(
-        best_after, trials, flops, alive, since_gain, class_key, least_s, cost, gradient, share
-    )
+        best_after, trials, flops, alive, since_gain, class_key, least_s, cost, gradient, share,
+        earlier=earlier,
+    )  # fmt: skip

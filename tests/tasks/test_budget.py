@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
@@ -34,6 +39,13 @@ def test_bad_requests_are_refused() -> None:
         Budget(time_limit_s=float("nan"))
     with pytest.raises(UsageError, match="must be positive, got -inf"):
         Budget(time_limit_s=float("-inf"))
+
+
+def test_numbers_of_numpy_are_limits_too() -> None:
+    limits = {"trials": 64, "trials_per_task": 8, "time_limit_s": 7.5, "plateau": 4}
+    given: dict[str, Any] = {name: np.asarray(limit)[()] for name, limit in limits.items()}
+    budget = Budget(**given)
+    assert json.loads(json.dumps(asdict(budget))) == limits
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), 1e308])

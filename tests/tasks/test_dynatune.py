@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from ansorpy.arrays import Floats
 from ansorpy.tasks.learning_curves import CurvePosterior, Sampler, log_power
+from ansorpy.tasks.pace import USUAL_ROUND
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.dynatune import DynaTune
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
@@ -59,6 +61,35 @@ def test_only_the_task_that_ran_is_fitted_again() -> None:
     assert sampler.fits == [1, 2, 1]
     scheduler.next([progress(3.0), progress(4.0, 3.0, 2.0), progress(9.0)], rng)
     assert sampler.fits[3:] == [3]
+
+
+@dataclass(frozen=True)
+class Asked(CurvePosterior):
+    """Notes after how many trials it is asked for."""
+
+    noted: list[float]
+
+    def at(self, trials: float) -> Floats:
+        self.noted.append(trials)
+        return super().at(trials)
+
+
+class Noting(Sampler):
+    noted: list[float] = []
+
+    def fit(self, x: Floats, y: Floats, most: float, rng: np.random.Generator) -> CurvePosterior:
+        return Asked(super().fit(x, y, most, rng).samples, self.noted)
+
+
+def test_the_next_round_is_expected_to_be_as_long_as_those_of_this_run() -> None:
+    sampler = Noting(steps=40, burn_in=20)
+    tasks = [
+        progress(4.0, 3.0),
+        progress(3.0, trials_after=[500], earlier=500),
+        progress(3.0, 2.0, trials_after=[500, 532], earlier=500),
+    ]
+    DynaTune(sampler=sampler).next(tasks, np.random.default_rng(0))
+    assert sampler.noted == [16, 24, 500, 500 + USUAL_ROUND, 532, 564]
 
 
 def test_tasks_that_still_improve_and_those_with_few_rounds_come_first() -> None:

@@ -21,17 +21,17 @@ def test_one_mate_gets_sixteen_trials_after_sixty_four() -> None:
 
 
 def test_the_mate_is_the_steepest_that_has_a_program() -> None:
-    def mate(alive: bool = True) -> Round | None:
+    def mate(alive: bool = True, cost: float = 1.0) -> Round | None:
         tasks = [
             progress(9.0, class_key="one"), progress(2.0, class_key="one"),
-            progress(4.0, class_key="one", alive=alive), progress(8.0, class_key="two"),
+            progress(4.0, class_key="one", alive=alive, cost=cost), progress(8.0, class_key="two"),
         ]  # fmt: skip
         scheduler, rng = Family(), np.random.default_rng(0)
         assert scheduler.next(tasks, rng) == Round(0)
         return scheduler.next(tasks, rng)
 
     assert mate() == Round(2, 0.25)
-    assert mate(alive=False) == Round(1, 0.25)
+    assert mate(alive=False) == mate(cost=4.0) == Round(1, 0.25)
 
 
 def test_a_task_alone_or_without_a_program_has_no_mate_round() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ansorpy.api.train_model import load_trials
+from ansorpy.cost.models import MODELS
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
@@ -23,7 +24,8 @@ from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
-from tests.search.tasks import dense_relu, sampler
+from tests.search.small import TREES
+from tests.search.tasks import dense_relu, sampler, scale
 
 TASK = dense_relu(16, 32, 64)
 SEARCH = SearchOptions(STRATEGIES.factory("random"), seed=3)
@@ -74,6 +76,17 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
         execute(database.path, "DELETE FROM models")
     with pytest.raises(UsageError, match="differ from those of run .*: model"):
         replayed(path, 2)
+
+
+def test_a_model_in_use_learns_every_trial_once(tmp_path: Path) -> None:
+    model, other = TREES(), scale(64)
+    options = TuneOptions(SEARCH, model=MODELS.shared(model))
+    with Database(tmp_path / "tune.db") as database:
+        for task, trials in ((TASK, 12), (TASK, 20), (other, 6), (TASK, 24)):
+            entries = [WeightedTask(task, sampler(task))]
+            tune_tasks(entries, Budget(trials=trials), FormulaRunner(), database, options=options)
+    learned = {key: len(samples.seconds) for key, samples in model.data.tasks.items()}
+    assert learned == {TASK.key: 24, other.key: 6}
 
 
 def test_a_run_of_another_user_is_replayed_with_its_model(

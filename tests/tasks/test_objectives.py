@@ -86,6 +86,11 @@ def test_tasks_that_stopped_improving_do_not_count() -> None:
     assert EarlyStop().value([TunedNetwork((1.0, 2.0))], tasks) == 8.0
 
 
+def test_a_task_without_a_program_has_not_stopped_improving() -> None:
+    tasks = [progress(INF, since_gain=60), progress(3.0, since_gain=60)]
+    assert EarlyStop().gradient([TunedNetwork((1.0, 2.0))], tasks).tolist() == [1.0, 0.0]
+
+
 @pytest.mark.parametrize("name", OBJECTIVES.names)
 def test_tasks_without_a_time_are_left_out(name: str) -> None:
     objective, tasks = OBJECTIVES.one(name), [progress(INF), progress(), progress(2.0)]

@@ -33,8 +33,9 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import TaskHistory
-from ansorpy.search.population import sample_valid, score
+from ansorpy.search.population import Pool, sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -185,6 +186,50 @@ def test_time_too_short_for_one_task_is_left_to_another() -> None:
 
 
 @dataclass
+class Steady(Slow):
+    """One task improves with every trial, others never."""
+
+    better: str = ""
+
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        super().answer(task, state)
+        seconds = 1 / len(self.seen) if task.key == self.better else 1.0
+        return MeasureResult(TrialKind.OK, (seconds,))
+
+
+def test_a_resting_task_that_takes_too_long_is_not_offered() -> None:
+    slow, quick = (weighted(matmul(n, n, n)) for n in (48, 24))
+    clock = SlowClock(runner=Steady(slow=slow.task.key, better=quick.task.key))
+    offered: list[tuple[float, bool]] = []
+
+    class Watching(RoundRobin):
+        def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+            offered.append((clock.shown_s(), tasks[0].resting))
+            return super().next(tasks, rng)
+
+    options = replace(QUICK, scheduler=Watching, round_size=1, retime=False)
+    tune_tasks(
+        [slow, quick], Budget(time_limit_s=60, plateau=4), clock.runner, clock.database,
+        options=options, journal=clock,
+    )  # fmt: skip
+    assert any(resting for seconds, resting in offered if seconds < 55)
+    late = [resting for seconds, resting in offered if seconds >= 58]
+    assert late and not any(late)
+
+
+def test_time_too_short_for_a_task_is_left_to_one_that_rests() -> None:
+    slow, quick = (weighted(matmul(n, n, n)) for n in (48, 24))
+    clock = SlowClock(runner=Steady(slow=slow.task.key, better=slow.task.key))
+    options = replace(QUICK, scheduler=RoundRobin, round_size=1, retime=False)
+    tuned = tune_tasks(
+        [slow, quick], Budget(time_limit_s=5 + 12 * 8 + 5, plateau=4), clock.runner,
+        clock.database, options=options, journal=clock,
+    )  # fmt: skip
+    long, resting = (outcome.history.trials for outcome in tuned.outcomes)
+    assert tuned.ended is Ending.TIME and long == 12 and resting > 5
+
+
+@dataclass
 class AtRoofline(FormulaRunner):
     """All programs take the roofline time of the fastest definition, or a little more."""
 
@@ -311,6 +356,19 @@ def test_rounds_of_one_trial_come_to_the_default_schedule() -> None:
     assert outcome.history.trials == 3 and outcome.history.failures == {TrialKind.CRASH: 2}
 
 
+class Barren(Strategy):
+    """Has nothing to offer."""
+
+    def ask(self, context: Context, n: int) -> Pool:
+        return Pool(())
+
+
+def test_a_round_of_one_trial_is_the_default_schedule_where_nothing_else_is_left() -> None:
+    options = replace(QUICK, search=SearchOptions(Barren), round_size=1)
+    [outcome] = tune_anew([TASKS[0]], Budget(trials=3), FormulaRunner(), options=options).outcomes
+    assert outcome.best is not None and not outcome.best.state.history
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS.names)
 def test_a_task_that_never_works_is_given_up_and_ends_the_run(scheduler: str) -> None:
     works, fails = (weighted(matmul(n, n, n)) for n in (16, 24))
@@ -431,6 +489,22 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
     assert [b and b.median_s for b in best] == [f and f.seconds for f in found]
 
 
+def test_the_first_round_of_a_resumed_task_is_its_first(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Watching(RoundRobin):
+        def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+            seen.append((tasks[0].rounds, tasks[0].trials))
+            return super().next(tasks, rng)
+
+    options = replace(QUICK, scheduler=Watching, round_size=2)
+    with Database(tmp_path / "tune.db") as database:
+        for trials in (16, 20):
+            budget, runner = Budget(trials=trials), FormulaRunner()
+            tune_tasks([TASKS[0]], budget, runner, database=database, options=options)
+    assert seen[8:] == [(0, 16), (1, 18)]
+
+
 @dataclass
 class Retimes(FormulaRunner):
     """Records which tasks are timed again."""
@@ -482,6 +556,23 @@ def test_long_kernels_leave_time_for_comparing_them(
     budget, options = Budget(time_limit_s=30), replace(RANDOM, round_size=1)
     tune_timed([TASKS[0]], budget, runner, options)
     assert (len(runner.seen), len(runner.again)) == (trials, again)
+
+
+def test_a_round_does_not_take_longer_for_what_is_kept_for_comparing() -> None:
+    def costs(retime: bool) -> list[float]:
+        seen: list[float] = []
+
+        class Watching(RoundRobin):
+            def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
+                seen.append(tasks[0].cost)
+                return super().next(tasks, rng)
+
+        options = replace(RANDOM, round_size=4, scheduler=Watching, retime=retime)
+        budget = Budget(trials=16, time_limit_s=60)
+        tune_timed([TASKS[0]], budget, Long(length_s=0.2), options)
+        return seen
+
+    assert costs(True) == pytest.approx(costs(False))
 
 
 def ended(state: State, seconds: float, *, is_own: bool = True) -> TrialEnd:

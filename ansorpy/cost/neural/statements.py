@@ -43,7 +43,7 @@ class StatementNetwork(NetworkModel):
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
         """Remember measured programs of *task*."""
         samples = samples_of(task, programs, seconds)
-        self.recall({task.key: samples})
+        self.take(task.key, samples.features, samples.seconds)
         return samples
 
     @property
@@ -53,5 +53,5 @@ class StatementNetwork(NetworkModel):
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
-        for task_key, samples in earlier.items():
+        for task_key, samples in self.data.outgrown(earlier):
             self.take(task_key, samples.features, samples.seconds)

@@ -18,8 +18,11 @@ class Diversity:
     """Picks by score plus a bonus for decisions unlike those of the candidates picked before.
 
     A model tends to be right or wrong about all programs that differ in few decisions, so one of
-    them tells about the others (:func:`~ansorpy.search.variety.spread`).  This is ours: it is how
-    ``evolution`` ranks its offers.
+    them tells about the others (:func:`~ansorpy.search.variety.spread`).
+
+    Paper: GP-BUCB (Desautels et al., JMLR 2014).  Differs: only the nearest picked candidate
+    counts.  ``evolution`` ranks its offers likewise, with half the doubt and also by what was
+    measured before.
 
     Args:
         doubt: Expected error of a score's logarithm where nothing similar was picked.

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.neural.teacher import Teacher
+from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import UsageError
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.search.population import Candidate
@@ -29,13 +30,12 @@ class Momentum:
     own: ClassVar[bool] = True
     others: ClassVar[bool] = True
 
-    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
-        """No candidates; from now on the model has a teacher.
+    def begin(self, model: CostModel) -> None:
+        """From now on the model has a teacher.
 
         Raises:
             UsageError: The model is no network.
         """
-        model = context.model
         if not isinstance(model, NetworkModel):
             raise UsageError(
                 "the transfer source momentum moves the weights of a network, which the cost model "
@@ -44,4 +44,6 @@ class Momentum:
             )
         if model.teacher is None:
             model.teacher = Teacher(self.momentum, self.every, model.weights())
+
+    def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 
@@ -19,11 +20,12 @@ __all__ = ["EarlyStop"]
 class EarlyStop(WeightedSum):
     """The weighted sum, ignoring each task after ``trials`` consecutive trials without a gain.
 
-    A network is done when all of its tasks are done.  Paper: OSDI'20 §6.1, f4.
+    A task without a correct program counts.  A network is done when all of its tasks are done.
+    Paper: OSDI'20 §6.1, f4.
     """
 
     trials: int = 48
 
     def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
-        moving = np.array([task.since_gain < self.trials for task in tasks], dtype=np.float64)
-        return super().gradient(networks, tasks) * moving
+        moving = [not isfinite(task.best_s) or task.since_gain < self.trials for task in tasks]
+        return super().gradient(networks, tasks) * np.array(moving, dtype=np.float64)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.tasks.learning_curves import CurvePosterior, Sampler
+from ansorpy.tasks.pace import USUAL_ROUND
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.scheduler import Round, first_round, open_tasks
 
@@ -57,7 +58,9 @@ class DynaTune:
             posterior = self._posterior(task, rng)
             self._fits[at] = task.trials, posterior
         now = posterior.at(task.trials)
-        later = posterior.at(task.trials * (1 + 1 / max(task.rounds, 1)))
+        own = task.trials - task.earlier
+        usual = own / task.rounds if task.rounds else USUAL_ROUND
+        later = posterior.at(task.trials + usual)
         return task.objective_s * float(np.mean(1 - now / later))
 
     def _posterior(self, task: TaskProgress, rng: np.random.Generator) -> CurvePosterior:

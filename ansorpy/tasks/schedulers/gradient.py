@@ -52,19 +52,19 @@ class Gradient:
         if fresh is not None or not alive:
             return fresh
         valid = self._behind(tasks) or alive
-        gains = np.array([self.gradient(tasks, i) / tasks[i].cost for i in valid])
+        gains = np.array([self.gradient(tasks, i) for i in valid])
         if len(gains) > 1 and (gains == gains[0]).all():
             return Round(valid[int(rng.integers(len(valid)))])
         return Round(valid[int(gains.argmin())])
 
     def gradient(self, tasks: Sequence[TaskProgress], at: int) -> float:
-        """Expected change of the objective per ``unit`` trials given to task *at*."""
+        """Expected change of the objective per ``unit`` trials of task *at*, over their cost."""
         task = tasks[at]
         gain_s = task.best_s * max(task.headroom, self.doubt) / self._time(task)
         class_gain_s = task.best_s - max(self._class_s(tasks, at), task.least_s)
         forward = -max(gain_s, class_gain_s)
         chain = self.alpha * self._backward(task) + (1 - self.alpha) * forward
-        return task.gradient * min(chain, 0.0)
+        return task.gradient * min(chain, 0.0) / task.cost
 
     def _behind(self, tasks: Sequence[TaskProgress]) -> list[int]:
         """The tasks that are heavy, far from their roofline and short of their planned trials."""
@@ -85,7 +85,7 @@ class Gradient:
 
     def _backward(self, task: TaskProgress) -> float:
         """Change of the best time per ``unit`` trials over the last rounds."""
-        if task.rounds <= self.window:
+        if len(task.best_after) <= self.window:
             return 0.0
         earlier = task.best_after[-1 - self.window]
         trials = task.trials - task.trials_after[-1 - self.window]

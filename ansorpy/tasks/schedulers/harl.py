@@ -47,6 +47,6 @@ class Harl:
 
     def _reward(self, tasks: Sequence[TaskProgress], at: int) -> float:
         known = [i for i in {*open_tasks(tasks), at} if isfinite(tasks[i].best_s)]
-        gains = {i: -self.promise.gradient(tasks, i) / tasks[i].cost for i in known}
+        gains = {i: -self.promise.gradient(tasks, i) for i in known}
         steepest = max(gains.values(), default=0.0)
         return gains.get(at, 0.0) / steepest if steepest > 0 else 0.0

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.teacher import Teacher
 from ansorpy.cost.neural.tenset import TenSet
 from ansorpy.cost.neural.training import Fitting
-from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import UsageError
-from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.search.strategy import Context
-from ansorpy.search.transfers import TRANSFERS
-from tests.cost.neural.spaces import learned, task_of
+from ansorpy.search.task_search import SearchOptions
+from ansorpy.search.transfers.momentum import Momentum
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import TuneOptions
+from tests.cost.neural.spaces import learned
+from tests.search.runners import FormulaRunner
+from tests.search.small import SAMPLING, TREES
+from tests.tasks.test_replay import tune
 
 
 def test_the_teacher_moves_by_what_momentum_leaves() -> None:
@@ -45,16 +50,28 @@ def test_a_student_begins_as_its_teacher() -> None:
 
 
 def test_a_model_without_weights_has_no_teacher() -> None:
-    def told(model: CostModel) -> None:
-        with Database() as database:
-            context = Context(task_of(), None, model, np.random.default_rng(0))  # type: ignore[arg-type]
-            assert TRANSFERS.one("momentum").first(context, KnownTrials(database)) == ()
-
+    momentum = Momentum()
     model = learned(TenSet(hidden=16), 1)
-    told(model)
+    momentum.begin(model)
     assert model.teacher is not None and model.teacher.weights
     first = model.teacher
-    told(model)
+    momentum.begin(model)
     assert model.teacher is first
     with pytest.raises(UsageError, match="moves the weights of a network"):
-        told(AnalyticModel())
+        momentum.begin(AnalyticModel())
+
+
+def test_the_teacher_is_what_was_loaded_and_not_what_earlier_trials_made_of_it(
+    tmp_path: Path,
+) -> None:
+    model = learned(TenSet(hidden=16), 1)
+    loaded = model.weights()
+    before = TuneOptions(SearchOptions(SAMPLING), model=TREES)
+    after = TuneOptions(SearchOptions(SAMPLING, transfer=Momentum()), model=MODELS.shared(model))
+    for options in (before, after):
+        tune(tmp_path / "a.db", Budget(trials=40), FormulaRunner(), options)
+    assert model.teacher is not None
+    m, trained = np.float32(0.99), model.weights()
+    for name, array in model.teacher.weights.items():
+        np.testing.assert_array_equal(array, m * loaded[name] + (1 - m) * trained[name])
+    assert any((array != loaded[name]).any() for name, array in trained.items())
