@@ -44,6 +44,7 @@ class StatementNetwork(NetworkModel):
         """Remember measured programs of *task*."""
         samples = samples_of(task, programs, seconds)
         self.recall({task.key: samples})
+        self.data.own.add(task.key)
         return samples
 
     @property
