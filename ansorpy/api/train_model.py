@@ -20,6 +20,7 @@ from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
 from ansorpy.cost.learner import SAMPLE_VERSION, samples_of
 from ansorpy.cost.metrics import Ranking, rank_correlation, ranking
 from ansorpy.cost.models import MODELS
+from ansorpy.cost.neural.mtl_tlp import MultiTaskTLP
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, predictions
@@ -202,18 +203,27 @@ def _teach(model: CostModel, measured: Iterable[_OfTask]) -> None:
     model.refit()
 
 
-def _measured(source: Source, target: Target) -> Iterator[_OfTask]:
-    """The programs of each task in *source* for machines like *target*."""
+def _measured(source: Source, target: Target, *, of_all: bool = False) -> Iterator[_OfTask]:
+    """The programs of each task in *source* for machines like *target*, or *of_all* machines."""
     if isinstance(source, ProgramDataset):
         for each in source.tasks.values():
-            if each.task.target.family == target.family:
+            if of_all or each.task.target.family == target.family:
                 yield each.task, _parts(each)
         return
     for row in source.tasks():
-        if _family(row) == target.family:
+        family = _family(row)
+        if family == target.family or (of_all and family):
             found = _programs(source, source.records(row.key))
             parts = ((p, np.array([training_seconds(record.result)])) for record, p in found)
-            yield _task(source, row, target), parts
+            yield _task(source, row, _machine(row, target) if of_all else target), parts
+
+
+def _machine(row: TaskRow, target: Target) -> Target:
+    """*target* with the identity of the machine of a recorded task."""
+    backend, triple, cpu, features, bits = row.key.split("/")[1].split("|")
+    return replace(
+        target, backend=backend, triple=triple, cpu=cpu, features=features, vector_bits=int(bits)
+    )
 
 
 def _parts(each: MeasuredTask) -> Iterator[tuple[Programs, Floats]]:
@@ -261,6 +271,8 @@ def fit_weights(source: Source, target: Target | None = None) -> FittedWeights:
 def train_network(source: Source, name: str, target: Target | None = None) -> NetworkModel:
     """The network called *name*, trained on all programs in *source* from machines like *target*.
 
+    ``mtl_tlp``, which knows machines apart, is trained on those of all machines.
+
     Raises:
         UsageError: It is no network, or there are too few programs to learn from.
         MissingDependency: torch is not installed.
@@ -271,7 +283,7 @@ def train_network(source: Source, name: str, target: Target | None = None) -> Ne
             f"the cost model {name} has nothing to save", hint="train boosted, or a network"
         )
     target = calibrated(target or Target.host())
-    _teach(model, _measured(source, target))
+    _teach(model, _measured(source, target, of_all=isinstance(model, MultiTaskTLP)))
     if not model.is_trained:
         raise UsageError(f"there are too few programs for {target.family} to learn from")
     return model

@@ -37,8 +37,8 @@ records: among 1, 2 and 3, 3 ranks best, and 1 trusts the prior too little."""
 class BoostedOptions(TreeOptions):
     """Options for training the trees.
 
-    Source: TenSet's LightGBM model, with fewer and smaller trees: 150 trees of 31 leaves score
-    250 thousand rows per second on two threads, twice as many as with its 72 leaves.
+    Source: TenSet's LightGBM model, with fewer and smaller trees: those of 31 leaves score 250
+    thousand rows per second on two threads, twice as many as its 72 leaves.
     """
 
     trees: int = 120
@@ -53,10 +53,9 @@ class BoostedOptions(TreeOptions):
     of a correction therefore means far more than its size.  Measured on held-out records
     (docs/results/search.md)."""
     refit_share: float = 0.05
-    """Retrain when new programs are at least this share of the programs of the model's own tasks,
-    including those of earlier runs, as if the run had never stopped ..."""
+    """Retrain when new programs are at least this share of those of the run's own tasks ..."""
     refit_least: float = 0.02
-    """... and this share of all programs, including recalled ones, which make training slower."""
+    """... and this share of all programs (:meth:`Dataset.grew`)."""
 
     def parameters(self, rows: int) -> dict[str, Any]:
         """LightGBM's parameters for *rows* rows.
@@ -174,8 +173,8 @@ class BoostedTrees(SampleLearner):
         programs, options = len(self.data), self.options
         if programs < options.min_programs:
             return
-        wanted = max(options.refit_share * self.own_programs, options.refit_least * programs)
-        if self._booster is not None and programs - self._trained_on < wanted:
+        grew = self.data.grew(self._trained_on, options.refit_share, options.refit_least)
+        if self._booster is not None and not grew:
             return
         self._trained_on = programs
         import lightgbm

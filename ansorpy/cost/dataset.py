@@ -71,9 +71,10 @@ class Training:
 
 @dataclass
 class Dataset:
-    """All measured programs, by task key."""
+    """All measured programs, by task key; ``own`` are the keys of tasks that this run measures."""
 
     tasks: dict[str, TaskSamples] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         return sum(len(samples.seconds) for samples in self.tasks.values())
@@ -97,6 +98,15 @@ class Dataset:
             if len(samples) > len(self.tasks.get(task, TaskSamples()).seconds):
                 self.tasks.pop(task, None)
                 yield task, samples
+
+    def grew(self, trained_on: int, own_share: float, share: float) -> bool:
+        """Whether there are enough programs beside *trained_on* of them to train again.
+
+        Enough are *own_share* of the programs of own tasks, including those of earlier runs, as if
+        the run had never stopped, and *share* of all, as recalled ones make training slower.
+        """
+        own = sum(len(samples.seconds) for key, samples in self.tasks.items() if key in self.own)
+        return len(self) - trained_on >= max(own_share * own, share * len(self))
 
     def training(self) -> Training:
         """All programs as one table, in the order added; labels are per program."""

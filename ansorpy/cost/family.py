@@ -9,7 +9,7 @@ from typing import Literal
 from ansorpy.arrays import Floats
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import CostModel, Remembering, Uncertain, predictions
+from ansorpy.cost.protocol import CostModel, Uncertain, predictions
 from ansorpy.ir.analysis.similarity import anchor_name
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
@@ -45,51 +45,32 @@ class FamilyModel:
     factory: Callable[[], CostModel] = BoostedTrees
     by: FamilyKind = "anchor"
     _models: dict[str, CostModel] = field(default_factory=dict, repr=False)
-    _waiting: dict[str, list[Samples]] = field(default_factory=dict, repr=False)
-    """Samples of earlier runs, by key of tasks whose family is not known yet."""
 
-    def of(self, task: Task) -> CostModel:
+    def model_of(self, task: Task) -> CostModel:
         """The model of *task*'s family."""
         key = FAMILIES[self.by](task)
-        model = self._models.get(key)
-        if model is None:
-            model = self._models[key] = self.factory()
-        earlier = self._waiting.pop(task.key, [])
-        if earlier and isinstance(model, Remembering):
-            for samples in earlier:
-                model.recall({task.key: samples})
-            model.refit()
-        return model
+        if key not in self._models:
+            self._models[key] = self.factory()
+        return self._models[key]
 
     def predict(self, task: Task, programs: Programs) -> Floats:
         """The scores by the family's model."""
-        return self.of(task).predict(task, programs)
+        return self.model_of(task).predict(task, programs)
 
     def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
         """The scores of several tables by the family's model."""
-        return predictions(self.of(task), task, tables)
+        return predictions(self.model_of(task), task, tables)
 
     def deviations(self, task: Task, programs: Programs) -> Floats | None:
         """The deviations by the family's model; None if it does not know them."""
-        model = self.of(task)
+        model = self.model_of(task)
         return model.deviations(task, programs) if isinstance(model, Uncertain) else None
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
         """Teach the family's model."""
-        return self.of(task).learn(task, programs, seconds)
+        return self.model_of(task).learn(task, programs, seconds)
 
     def refit(self) -> None:
         """Train every family's model."""
         for model in self._models.values():
             model.refit()
-
-    @property
-    def remembers(self) -> tuple[str, int]:
-        """What the families' models accept; a version that nothing has if they accept nothing."""
-        model = self.factory()
-        return model.remembers if isinstance(model, Remembering) else ("", 0)
-
-    def recall(self, earlier: Mapping[str, Samples]) -> None:
-        """Keep samples of earlier runs until their task's family is known."""
-        for task_key, samples in earlier.items():
-            self._waiting.setdefault(task_key, []).append(samples)

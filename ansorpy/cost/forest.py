@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ansorpy.arrays import Floats
-from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.learner import SampleLearner, TreeOptions, statement_features
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.programs import Programs
@@ -37,12 +36,12 @@ class ForestOptions(TreeOptions):
     slowest: float = 0.01
     """Throughput, relative to the task's best, of failures and of everything slower."""
 
-    def parameters(self) -> dict[str, Any]:
-        """LightGBM's parameters."""
+    def parameters(self, features: int) -> dict[str, Any]:
+        """LightGBM's parameters for rows of *features* that vary: it draws splits from these."""
         return self.common_parameters(threads=1) | {
             "boosting": "rf",
             "objective": "regression",
-            "feature_fraction_bynode": self.features_per_split / len(FEATURE_NAMES),
+            "feature_fraction_bynode": min(1.0, self.features_per_split / max(features, 1)),
         }
 
 
@@ -98,13 +97,11 @@ class RandomForest(SampleLearner):
         import lightgbm
 
         tasks = self.data.tasks.values()
-        features = [part for samples in tasks for part in samples.features]
+        matrix = np.stack([program_features(f) for samples in tasks for f in samples.features])
         wrong = [np.log(np.maximum(s.labels, options.slowest)) - s.prior for s in tasks]
-        rows = lightgbm.Dataset(
-            np.stack([program_features(part) for part in features]),
-            label=np.concatenate(wrong),
-        )
-        self._forest = lightgbm.train(options.parameters(), rows, num_boost_round=options.trees)
+        parameters = options.parameters(int((matrix != matrix[0]).any(axis=0).sum()))
+        rows = lightgbm.Dataset(matrix, label=np.concatenate(wrong))
+        self._forest = lightgbm.train(parameters, rows, num_boost_round=options.trees)
 
 
 def program_features(features: Floats) -> Floats:

@@ -69,7 +69,6 @@ class SampleLearner:
     def __init__(self) -> None:
         self.prior = AnalyticModel()
         self.data = Dataset()
-        self._own: set[str] = set()
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples:
         """Remember measured programs of *task*; infinite seconds mean that one failed."""
@@ -80,7 +79,7 @@ class SampleLearner:
     def take(self, task_key: str, samples: Samples | TaskSamples) -> None:
         """Remember samples of programs measured in this run."""
         self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
-        self._own.add(task_key)
+        self.data.own.add(task_key)
 
     @property
     def remembers(self) -> tuple[str, int]:
@@ -91,11 +90,6 @@ class SampleLearner:
         """Remember programs measured in earlier runs, by task key; training uses them."""
         for task_key, samples in self.data.outgrown(earlier):
             self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
-
-    @property
-    def own_programs(self) -> int:
-        """Number of programs of the tasks learned in this run, including those of earlier runs."""
-        return sum(len(self.data.tasks[key].seconds) for key in self._own)
 
 
 def samples_of(task: Task, programs: Programs, seconds: Floats) -> Samples:

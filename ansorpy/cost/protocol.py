@@ -12,8 +12,8 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
 __all__ = [
-    "Batching", "Collecting", "CostModel", "Remembering", "StaticModel", "Uncertain", "Valuing",
-    "predictions",
+    "Batching", "Collecting", "CostModel", "Divided", "Remembering", "StaticModel", "Uncertain",
+    "Valuing", "predictions",
 ]  # fmt: skip
 
 
@@ -49,7 +49,7 @@ class Batching(Protocol):
     """A model that scores tables of several placed sketches faster together than one at a time."""
 
     def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
-        """The scores of ``predict`` for each of *tables*, bit for bit."""
+        """The scores of ``predict``, bit for bit, as if *tables* were one; split as they are."""
 
 
 @runtime_checkable
@@ -91,6 +91,14 @@ class Remembering(Protocol):
 
         A model that learned some of them in a run keeps the larger set of each task.
         """
+
+
+@runtime_checkable
+class Divided(Protocol):
+    """A model made of several, each of which learns the trials of some tasks."""
+
+    def model_of(self, task: Task) -> CostModel:
+        """The one that learns the trials of *task*."""
 
 
 def predictions(model: CostModel, task: Task, tables: Sequence[Programs]) -> list[Floats]:

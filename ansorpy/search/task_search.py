@@ -16,7 +16,7 @@ from ansorpy.cost.analytic.hardware import hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import Collecting, CostModel, Remembering
+from ansorpy.cost.protocol import Collecting, CostModel, Divided, Remembering
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -195,6 +195,7 @@ class TaskSearch:
     def _recall(self, earlier: ResumedTrials) -> None:
         """Train the model on this task's trials, recomputing samples that were not stored."""
         model, sampled = self.context.model, set[int]()
+        model = model.model_of(self.task) if isinstance(model, Divided) else model
         if isinstance(model, Remembering):
             version, width = model.remembers
             began, store = self.trials.known.began, self.trials.database.samples

@@ -5,17 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.cost.family import FAMILIES, FamilyKind, FamilyModel
 from ansorpy.cost.forest import RandomForest
 from ansorpy.cost.metrics import rank_correlation
-from ansorpy.cost.random import RandomModel
+from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
+from ansorpy.measure.records.database import Database
+from ansorpy.search.population import sample_valid
+from ansorpy.search.task_search import SearchOptions, TaskSearch
+from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
 from tests import workloads
 from tests.cost.populations import SHAPE, population, true_seconds
 from tests.cost.tasks import matmul_task
+from tests.search.runners import FormulaRunner
+from tests.search.small import SAMPLING
+from tests.search.tasks import matmul, sampler
 
 
 def trees() -> BoostedTrees:
@@ -61,16 +70,27 @@ def test_families_of_opposite_effects_are_ranked_better_apart() -> None:
         assert each > one
 
 
-def test_earlier_trials_of_the_run_s_tasks_are_learnt() -> None:
-    task = matmul_task(*SHAPE)
-    programs, columns = population(64, 1)
-    teacher = trees()
-    samples = teacher.learn(task, programs, true_seconds(columns))
-    teacher.refit()
-    model = FamilyModel(trees)
-    assert model.remembers == teacher.remembers
-    model.recall({task.key: samples, "another": samples})
-    np.testing.assert_array_equal(model.predict(task, programs), teacher.predict(task, programs))
+def searched(task: Task, model: CostModel, database: Database) -> TaskSearch:
+    trials = MeasuredTrials(FormulaRunner(), database)
+    return TaskSearch(task, sampler(task), model, trials, SearchOptions(SAMPLING))
+
+
+def test_a_resumed_family_learns_the_trials_of_all_its_tasks(rng: np.random.Generator) -> None:
+    tasks = matmul(24, 40, 36), matmul(64, 32, 16)
+    family, together = FamilyModel(trees), trees()
+    with Database() as database:
+        for task in tasks:
+            searched(task, trees(), database).step(16)
+        for model in (family, together):
+            for task in tasks:
+                searched(task, model, database).resume()
+            model.refit()
+    for task in tasks:
+        [sketch] = sampler(task).draw(1, rng)
+        programs = Programs(sketch.space, sample_valid(sketch, 20, rng))
+        expected = together.predict(task, programs)
+        assert (expected != AnalyticModel().predict(task, programs)).any()
+        np.testing.assert_array_equal(family.predict(task, programs), expected)
 
 
 def test_it_knows_what_its_models_know() -> None:
@@ -79,4 +99,3 @@ def test_it_knows_what_its_models_know() -> None:
     assert FamilyModel().deviations(task, programs) is None
     forest = FamilyModel(RandomForest).deviations(task, programs)
     np.testing.assert_array_equal(forest, RandomForest().deviations(task, programs))
-    assert FamilyModel(RandomModel).remembers == ("", 0)

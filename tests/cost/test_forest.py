@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import lightgbm
 import numpy as np
+import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.forest import RandomForest, program_features
 from ansorpy.cost.metrics import rank_correlation
 from tests.cost.populations import SHAPE, population, true_seconds
@@ -52,6 +57,21 @@ def test_equal_records_give_equal_forests() -> None:
     for ask in ("predict", "deviations"):
         one, other = (getattr(trained(), ask)(task, programs) for _ in range(2))
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_split_chooses_among_ten_features_that_vary(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, asked = lightgbm.train, []
+
+    def recorded(parameters: dict[str, Any], *rest: Any, **named: Any) -> lightgbm.Booster:
+        asked.append(parameters["feature_fraction_bynode"])
+        return train(parameters, *rest, **named)
+
+    monkeypatch.setattr(lightgbm, "train", recorded)
+    tasks = trained().data.tasks.values()
+    rows = np.stack([program_features(part) for samples in tasks for part in samples.features])
+    varying = int((rows.max(axis=0) > rows.min(axis=0)).sum())
+    assert 10 < varying < len(FEATURE_NAMES)
+    assert asked == [pytest.approx(10 / varying)]
 
 
 def test_features_of_a_program_are_totals_over_its_statements(rng: np.random.Generator) -> None:

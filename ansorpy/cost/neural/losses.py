@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["LOSSES", "Loss", "lambda_rank", "squared"]
+__all__ = ["LOSSES", "Loss", "lambda_rank", "relative", "squared"]
 
 Loss: TypeAlias = Literal["lambda_rank", "squared", "relative"]
 
@@ -17,8 +17,7 @@ def lambda_rank(scores: Tensor, labels: Tensor) -> Tensor:
     """The logistic loss of each pair in the wrong order, weighted by what swapping it would gain.
 
     The gain is that of the normalised discounted cumulative gain at the places that the scores
-    give.  Source: TenSet's and TLP's training code.  Differs: it is divided by the number of
-    programs, so that a step does not grow with the batch.
+    give.  Source: TenSet's and TLP's training code.
     """
     import torch
 

@@ -28,7 +28,7 @@ from ansorpy.measure.records.samples import Samples
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = ["NetworkModel"]
+__all__ = ["SLOWEST", "NetworkModel"]
 
 _AT_ONCE = 1024
 """Programs that are scored together."""
@@ -39,7 +39,7 @@ _NARROWEST = 0.25
 _FARTHEST = 300.0
 """The largest logarithm of a score, whose exponential is finite."""
 
-_SLOWEST = 0.01
+SLOWEST = 0.01
 """Programs slower than this share of the best count as this slow when outputs are scaled."""
 
 
@@ -58,7 +58,9 @@ class NetworkModel(ABC):
     min_programs: int = 32
     """With fewer programs, nothing is trained."""
     refit_share: float = 0.05
-    """Trains when new programs are at least this share of all."""
+    """Trains when new programs are at least this share of those of the run's own tasks ..."""
+    refit_least: float = 0.02
+    """... and this share of all programs (:meth:`Dataset.grew`)."""
     data: Dataset = field(default_factory=Dataset, init=False, repr=False)
     targets: list[str] = field(default_factory=list, init=False, repr=False)
     """The keys of the targets that have heads of their own, in order; none if all share one."""
@@ -137,6 +139,7 @@ class NetworkModel(ABC):
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
         """Remember measured programs of *task*."""
         self.take(task.key, list(self.encode(task, programs)), seconds)
+        self.data.own.add(task.key)
         return None
 
     def take(self, task_key: str, features: Sequence[Floats], seconds: Floats) -> None:
@@ -147,8 +150,8 @@ class NetworkModel(ABC):
     def refit(self) -> None:
         """Train further on everything learned so far, if enough of it is new."""
         programs = len(self.data)
-        wanted = max(self.refit_share * programs, 1)
-        if programs < self.min_programs or programs - self._trained_on < wanted:
+        grew = self.data.grew(self._trained_on, self.refit_share, self.refit_least)
+        if programs < self.min_programs or not grew:
             return
         self._trained_on = programs
         self._refits += 1
@@ -164,14 +167,22 @@ class NetworkModel(ABC):
         """Continue from these :meth:`weights` of a network with the same layers.
 
         Raises:
-            ForeignFile: They are of other layers.
+            ForeignFile: They are of other layers, or the model's settings make none.
         """
-        net = self._made(*np.ones((2, self.width), dtype=np.float32))
-        own = {name: array.shape for name, array in weights_of(net).items()}
+        import torch
+
+        try:
+            # Without memory: the settings of a foreign file may ask for any amount.
+            with torch.device("meta"):
+                net = self._made(*np.ones((2, self.width), dtype=np.float32))
+        except (AssertionError, RuntimeError, ValueError) as error:
+            raise ForeignFile(f"these settings make no network: {error}") from None
+        own = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
         given = {name: array.shape for name, array in weights.items()}
         if own != given:
             wrong = min(own.items() ^ given.items())[0]
             raise ForeignFile(f"these weights are of another network: {wrong} differs")
+        net = net.to_empty(device="cpu")
         put_weights(net, weights)
         self._net = net.eval()
 
@@ -193,7 +204,8 @@ class NetworkModel(ABC):
             some = rng.permutation(len(examples))[:_AT_ONCE]
             if self._net is None:
                 self._net = self._made(*_units(examples.features))
-                self._fit_line(examples, some)
+            if self.loss == "relative" and not self._net.line[1]:
+                self._fit_factor(examples, some)
             if self.teacher is not None:
                 self.teacher.before(self._net)
             train(self._net, self._loss, examples, self.fitting, rng)
@@ -213,22 +225,36 @@ class NetworkModel(ABC):
         return net
 
     def _fit_line(self, examples: Examples, some: npt.NDArray[np.int64]) -> None:
-        """Fit the line from outputs to logarithms of labels to *some* of *examples*.
+        """Fit the line from outputs to logarithms of labels to *some* of *examples*."""
+        outputs, labels = self._told(examples, some), examples.labels[some]
+        logarithms = np.log(np.maximum(labels, SLOWEST * labels.max(initial=1e-30)))
+        apart = outputs - outputs.mean()
+        slope = max(float(apart @ logarithms) / max(float(apart @ apart), 1e-9), 1e-3)
+        self._set_line(slope, float(logarithms.mean() - slope * outputs.mean()))
 
-        A network for relative errors tells the logarithms themselves, up to a constant factor.
+    def _fit_factor(self, examples: Examples, some: npt.NDArray[np.int64]) -> None:
+        """Fit the constant factor that labels have to those of *some* that ran.
+
+        For relative errors, outputs are the logarithms of labels themselves but for this factor.
+        It does not change once a program ran: the network learns with it.
         """
+        some = some[examples.labels[some] > 0]
+        if len(some):
+            wrong = np.log(examples.labels[some]) - self._told(examples, some)
+            self._set_line(1.0, float(wrong.mean()))
+
+    def _set_line(self, slope: float, height: float) -> None:
         import torch
 
         assert self._net is not None
-        with torch.inference_mode():
-            outputs = self._outputs([examples.features[n] for n in some], examples.heads[some])
-        labels = examples.labels[some]
-        logarithms = np.log(np.maximum(labels, _SLOWEST * labels.max(initial=1e-30)))
-        apart = outputs - outputs.mean()
-        slope = max(float(apart @ logarithms) / max(float(apart @ apart), 1e-9), 1e-3)
-        slope = 1.0 if self.loss == "relative" else slope
-        height = float(logarithms.mean() - slope * outputs.mean())
         self._net.line.copy_(torch.tensor([slope, height]))
+
+    def _told(self, examples: Examples, some: npt.NDArray[np.int64]) -> Floats:
+        """The outputs for *some* of *examples*."""
+        import torch
+
+        with torch.inference_mode():
+            return self._outputs([examples.features[n] for n in some], examples.heads[some])
 
     def _outputs(self, features: Sequence[Floats], heads: npt.NDArray[np.int64]) -> Floats:
         net = self._net

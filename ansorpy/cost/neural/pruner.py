@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ansorpy.arrays import Floats
+from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.features.buffers import MAX_BUFFERS
 from ansorpy.cost.neural.blocks import attention, dense, residual
+from ansorpy.cost.neural.network import SLOWEST
 from ansorpy.cost.neural.statements import StatementNetwork
 from ansorpy.cost.neural.training import Batch, Fitting
 from ansorpy.cost.programs import Programs
@@ -38,8 +41,9 @@ _ALIKE = [
 class Pruner(StatementNetwork):
     """The closed form drafts; a network of statements and data movement verifies the best (Pruner).
 
-    Of each table of programs, those that the analytic model likes best are scored by the network
-    and come first; the others follow in the analytic model's order.
+    Of the programs that are scored together, those that the analytic model likes best are scored
+    by the network; the others follow in the analytic model's order, slower than what the network
+    takes for the slowest (:data:`~ansorpy.cost.neural.network.SLOWEST`).
     Paper: ASPLOS'25.  Source: the draft-then-verify search and the PaCM network of Pruner's code.
     Differs: the draft is the analytic model, which is a closed form of the loops and the machine
     like Pruner's symbol-based analyser, but knows caches and ports; every scoring drafts and
@@ -58,18 +62,36 @@ class Pruner(StatementNetwork):
     blocks: int = 2
     calls: int = field(default=0, init=False, repr=False)
     """Number of programs that the network has scored."""
+    _least_s: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    """The least seconds that a program of each task can take."""
 
     def predict(self, task: Task, programs: Programs) -> Floats:
         """The analytic model's order, but the best *verified* of it reordered by the network."""
-        scores = self.untrained(task, programs)
-        if not self.is_trained or not len(programs):
-            return scores
-        best = np.argsort(-scores, kind="stable")[: max(round(self.verified * len(scores)), 1)]
-        found = super().predict(task, Programs(programs.space, programs.table[best]))
-        self.calls += len(best)
-        scores = scores / scores.max() * found.min()
-        scores[best] = found
+        [scores] = self.predict_all(task, [programs])
         return scores
+
+    def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
+        """The scores of :meth:`predict` for several sketches, which are drafted together."""
+        drafts = [self.untrained(task, programs) for programs in tables]
+        ends = np.cumsum([len(draft) for draft in drafts])
+        if not self.is_trained or not len(ends) or not ends[-1]:
+            return drafts
+        draft = np.concatenate(drafts)
+        best = np.argsort(-draft, kind="stable")[: max(round(self.verified * len(draft)), 1)]
+        verified = np.zeros(len(draft), dtype=np.bool_)
+        verified[best] = True
+        features: list[Floats] = []
+        for programs, mine in zip(tables, np.split(verified, ends[:-1]), strict=True):
+            if mine.any():
+                chosen = Programs(programs.space, programs.table[mine])
+                features += list(self.encode(task, chosen))
+        if task.key not in self._least_s:
+            self._least_s[task.key] = least_seconds(task, task.dag)
+        # A scale that is the same in every call: strategies compare scores of different calls.
+        scores = SLOWEST * self._least_s[task.key] * draft
+        scores[verified] = self.score(features, task.key)
+        self.calls += len(best)
+        return np.split(scores, ends[:-1])
 
     def layers(self) -> nn.ModuleDict:
         from torch import nn

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.losses import Loss
@@ -20,7 +20,7 @@ from ansorpy.measure.archive import DAMAGE, write_archive
 __all__ = ["read_network", "write_network"]
 
 _WIDEST = 4096
-"""The largest number that a setting may have: a file of another must not take all memory."""
+"""The largest whole number that a setting may have."""
 
 
 class _Header(BaseModel):
@@ -38,7 +38,7 @@ class _Header(BaseModel):
     format: Literal["ansorpy-network"] = "ansorpy-network"
     model: str
     sees: str
-    settings: Mapping[str, Annotated[int, Field(ge=1, le=_WIDEST)] | float | Loss]
+    settings: Mapping[str, Annotated[int, Field(ge=1, le=_WIDEST)] | FiniteFloat | Loss]
     targets: tuple[str, ...]
 
 
@@ -92,8 +92,8 @@ def read_network(path: Path) -> NetworkModel:
     model = made(**settings)
     if model.version != header.sees:
         raise ForeignFile(f"{path} was trained on other features", hint="train it again")
-    if any(array.dtype != np.float32 for array in weights.values()):
-        raise ForeignFile(f"{path} is damaged: its weights are not float32")
+    if not all(w.dtype == np.float32 and np.isfinite(w).all() for w in weights.values()):
+        raise ForeignFile(f"{path} is damaged: its weights are not finite numbers of float32")
     model.start_from(weights)
     model.targets.extend(header.targets)
     return model

@@ -44,6 +44,7 @@ class StatementNetwork(NetworkModel):
         """Remember measured programs of *task*."""
         samples = samples_of(task, programs, seconds)
         self.take(task.key, samples.features, samples.seconds)
+        self.data.own.add(task.key)
         return samples
 
     @property

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "Examples", "Fitting", "batch_of", "train"]
 
+_FARTHEST = 8.0
+"""The largest distance of an input from its mean, in standard deviations: what the first programs
+had in common may be far from that in later tasks, and some networks take exponentials."""
+
 
 @dataclass(frozen=True)
 class Fitting:
@@ -61,8 +65,8 @@ class Examples:
 class Batch:
     """Matrices of programs, padded with zero rows: ``raw[programs, most, width]``.
 
-    ``rows`` are the same with columns of mean 0 and standard deviation 1; ``real[programs, most]``
-    is False for padding.
+    ``rows`` are the same with columns of mean 0 and standard deviation 1, cut off at
+    :data:`_FARTHEST`; ``real[programs, most]`` is False for padding.
     """
 
     raw: Tensor
@@ -82,7 +86,7 @@ def batch_of(features: Sequence[Floats], heads: npt.NDArray[np.int64], net: nn.M
         row[: len(part)] = part
     real = np.arange(most) < lengths[:, None]
     raw = torch.from_numpy(rows)
-    standard = (raw - net.centre) / net.spread
+    standard = ((raw - net.centre) / net.spread).clamp(-_FARTHEST, _FARTHEST)
     return Batch(raw, standard, torch.from_numpy(real), torch.from_numpy(heads))
 
 
@@ -93,7 +97,10 @@ def train(
     options: Fitting,
     rng: np.random.Generator,
 ) -> None:
-    """Train *net* further on *examples*; *loss* is that of a batch and its labels."""
+    """Train *net* further on *examples*; *loss* is that of a batch and its labels.
+
+    Batches whose gradient is not finite are skipped.
+    """
     import torch
 
     optimiser = torch.optim.AdamW(net.parameters(), lr=options.rate, weight_decay=options.decay)
@@ -108,8 +115,9 @@ def train(
             optimiser.zero_grad()
             wrong = loss(batch, labels[torch.from_numpy(at)])
             wrong.backward()
-            torch.nn.utils.clip_grad_norm_(net.parameters(), options.clip)
-            optimiser.step()
+            norm = torch.nn.utils.clip_grad_norm_(net.parameters(), options.clip)
+            if norm.isfinite():
+                optimiser.step()
             total += float(wrong.detach()) * len(at)
         losses.append(total / len(order))
         if _stalled(losses, options.patience):

@@ -13,7 +13,7 @@ from ansorpy.cost.neural.blocks import dense
 from ansorpy.cost.neural.losses import Loss
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.neural.tokens import KINDS, NUMBERS, tokens
-from ansorpy.cost.neural.training import Batch, Examples, Fitting
+from ansorpy.cost.neural.training import Batch, Examples
 from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.schedule.space import Space, Table
@@ -29,7 +29,7 @@ class ValueLSTM(NetworkModel):
     """An LSTM over the decisions of a program, which also scores beginnings (Value Learning).
 
     It reads the steps of the placed sketch and then one number after another.  A beginning's label
-    is the best of all measured programs that begin so, and only rises as more are measured.
+    is the best of all measured programs that begin so.
 
     Paper: "Value Learning for Throughput Optimization of Deep Learning Workloads", MLSys 2021.  No
     code is public: sizes are ours.  Differs: decisions are one number each, where the paper
@@ -38,7 +38,6 @@ class ValueLSTM(NetworkModel):
     """
 
     loss: Loss = "squared"
-    fitting: Fitting = Fitting(rate=3e-3)
     hidden: int = 96
     beginnings: int = 3
     """Beginnings of each measured program that an epoch trains on, besides the program."""
@@ -58,8 +57,15 @@ class ValueLSTM(NetworkModel):
         """Scores of the best programs that begin so; None before training."""
         if not self.is_trained:
             return None
-        features = [_decisions(b.space, b.row[None])[0] for b in beginnings]
-        return self.score(features, task.key)
+        alike: dict[tuple[int, int], list[int]] = {}
+        for number, each in enumerate(beginnings):
+            alike.setdefault((id(each.space), len(each.row)), []).append(number)
+        features: dict[int, Floats] = {}
+        for numbers in alike.values():
+            table = np.stack([beginnings[n].row for n in numbers])
+            found = _decisions(beginnings[numbers[0]].space, table)
+            features.update(zip(numbers, found, strict=True))
+        return self.score([features[n] for n in range(len(beginnings))], task.key)
 
     def layers(self) -> nn.ModuleDict:
         from torch import nn
@@ -91,23 +97,29 @@ class ValueLSTM(NetworkModel):
         for samples in self.data.tasks.values():
             own = slice(first, first + len(samples.seconds))
             best = _best_labels(whole.features[own], whole.labels[own])
-            for part, head in zip(whole.features[own], whole.heads[own], strict=True):
+            for part, found, head in zip(whole.features[own], best, whole.heads[own], strict=True):
                 for length in rng.integers(1, len(part) + 1, self.beginnings).tolist():
                     features.append(part[:length])
-                    labels.append(best[part[:length].tobytes()])
+                    labels.append(found[length - 1])
                     heads.append(head)
             first = own.stop
         return Examples(features, np.array(labels), np.array(heads, dtype=np.int64))
 
 
-def _best_labels(features: Sequence[Floats], labels: Floats) -> dict[bytes, float]:
-    """The best label of the programs with each beginning."""
-    best: dict[bytes, float] = {}
-    for part, label in zip(features, labels.tolist(), strict=True):
-        for length in range(1, len(part) + 1):
-            key = part[:length].tobytes()
-            best[key] = max(best.get(key, 0.0), label)
-    return best
+def _best_labels(features: Sequence[Floats], labels: Floats) -> list[Floats]:
+    """For each program and each row, the best label of the programs that are equal so far."""
+    known: dict[tuple[int, bytes], int] = {}
+    paths = []
+    for part in features:
+        node, path = -1, []
+        for row in part:
+            node = known.setdefault((node, row.tobytes()), len(known))
+            path.append(node)
+        paths.append(path)
+    best: Floats = np.zeros(len(known))
+    for path, label in zip(paths, labels.tolist(), strict=True):
+        best[path] = np.maximum(best[path], label)
+    return [best[path] for path in paths]
 
 
 def _decisions(space: Space, table: Table) -> Floats:

@@ -31,6 +31,25 @@ def test_coefficients_begin_at_one() -> None:
     np.testing.assert_allclose(model.untrained(task, programs) / speed, 1.0, rtol=0.5)
 
 
+def test_scores_have_the_scale_of_all_programs_that_ran() -> None:
+    model, failing = Halide(fitting=Fitting(rate=0.0)), drawn(task_of(), 40, 4)
+    model.learn(task_of(), failing, np.full(40, np.inf))
+    model.refit()
+    wrong = []
+    for size, scale in ((32, 1.0), (64, 1e4)):
+        programs = drawn(task_of(size), 40, size)
+        seconds = scale * seconds_of(programs)
+        seconds[::4] = np.inf
+        model.learn(task_of(size), programs, seconds)
+    model.refit()
+    for size, scale in ((32, 1.0), (64, 1e4)):
+        programs = drawn(task_of(size), 40, size)
+        ran = np.arange(40) % 4 > 0
+        expected = 1e-9 / (scale * seconds_of(programs))
+        wrong.append(np.log(model.predict(task_of(size), programs) / expected)[ran])
+    np.testing.assert_allclose(np.concatenate(wrong).mean(), 0, atol=1e-3)
+
+
 def test_it_learns_what_the_terms_do_not_say() -> None:
     task, model = task_of(), Halide()
     unseen = drawn(task, 200, 3)

@@ -14,6 +14,7 @@ from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.neural.pruner import Pruner
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.programs import Programs
+from ansorpy.cost.protocol import predictions
 from ansorpy.measure.records.database import Database
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.task_search import SearchOptions, TaskSearch
@@ -41,6 +42,21 @@ def test_the_network_orders_the_drafts_best_and_leaves_the_others_behind() -> No
     np.testing.assert_array_equal(np.argsort(-score[rest], kind="stable"), np.arange(150))
     verified = rank_correlation(score[best], -seconds_of(programs)[best])
     assert verified > rank_correlation(draft[best], -seconds_of(programs)[best]) + 0.2
+
+
+def test_scores_of_several_tables_and_of_several_calls_are_comparable() -> None:
+    task, model = task_of(), Pruner(hidden=32, moves=16, fitting=FEW)
+    programs = drawn(task, 200, 1)
+    model.learn(task, programs, seconds_of(programs))
+    model.refit()
+    whole = model.predict(task, programs)
+    halves = [Programs(programs.space, table) for table in np.split(programs.table, 2)]
+    apart = np.concatenate(predictions(model, task, halves))
+    np.testing.assert_allclose(apart, whole, rtol=1e-4)
+    draft = AnalyticModel().predict(task, programs)
+    last = np.argsort(draft, kind="stable")[:50]
+    alone = model.predict(task, Programs(programs.space, programs.table[last]))
+    np.testing.assert_allclose(alone[:30], whole[last[:30]])
 
 
 def searched(verified: float) -> tuple[float, int]:

@@ -10,6 +10,7 @@ pytest.importorskip("torch", reason="torch is not installed; make test-torch ins
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.neural.tenset import TenSet
+from ansorpy.cost.neural.training import Fitting
 from tests.cost.neural.spaces import drawn, seconds_of, task_of
 
 
@@ -35,6 +36,17 @@ def test_records_of_other_tasks_beat_a_cold_start() -> None:
         ranked(learned(known, 64, 32)),
     )
     assert before > untrained and together > without > 0.5
+
+
+def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
+    other, model = task_of(32), TenSet(hidden=8, fitting=Fitting(examples=400))
+    programs = drawn(other, 400, 1)
+    model.recall({other.key: TenSet(hidden=8).learn(other, programs, seconds_of(programs))})
+    model.refit()
+    recalled = model.weights()["out.weight"]
+    few = learned(model, 16, 64).weights()["out.weight"]
+    assert (few != recalled).any()
+    np.testing.assert_array_equal(learned(model, 2, 64).weights()["out.weight"], few)
 
 
 def test_it_recalls_the_samples_of_boosted_trees_and_they_its() -> None:

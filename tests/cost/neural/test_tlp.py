@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
+from ansorpy.api.train_model import train_network
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.mtl_tlp import MultiTaskTLP
 from ansorpy.cost.neural.tlp import TLP
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.programs import Programs
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
+from ansorpy.measure.program_dataset import ProgramDataset
+from ansorpy.measure.records.database import Database
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.cost.neural.spaces import drawn, seconds_of, task_of
+from tests.datasets import small_dataset
+from tests.search.runners import FormulaRunner
+from tests.search.small import SAMPLING
+from tests.search.tasks import matmul, sampler
 
 
 def learned(n: int = 200) -> tuple[TLP, list[Programs]]:
@@ -91,3 +107,46 @@ def test_heads_of_other_machines_are_masked_and_there_are_only_so_many() -> None
     assert changed[0] < 1e-3 < changed[1]  # weight decay alone moves the first
     with pytest.raises(UsageError, match="mtl_tlp has 2 heads"):
         model.predict(on("sm_90"), programs)
+
+
+def test_a_new_machine_is_scored_as_the_one_with_the_most_programs() -> None:
+    model = MultiTaskTLP(machines=1, min_programs=8)
+    for target, n in (("x86-64-v3", 8), ("x86-64-v4", 24)):
+        programs = drawn(task_of(), n, n)
+        model.learn(on(target), programs, seconds_of(programs))
+    model.refit()
+    unseen = drawn(task_of(), 20, 9)
+    few, most, new = (
+        model.predict(on(target), unseen) for target in ("x86-64-v3", "x86-64-v4", "sm_90")
+    )
+    np.testing.assert_array_equal(new, most)
+    assert (few != most).any() and model.machines == 3
+
+
+@pytest.fixture
+def small_mtl_tlp() -> Iterator[str]:
+    """The name of a small network that is trained in a moment."""
+    MODELS.register("small")(partial(MultiTaskTLP, hidden=16, fitting=Fitting(epochs=1)))
+    yield "small"
+    MODELS.remove("small")
+
+
+HERE, THERE = Target.parse("x86-64-v4"), Target.parse("x86-64-v3")
+
+
+def test_training_takes_the_programs_of_all_machines(small_mtl_tlp: str) -> None:
+    dataset = ProgramDataset()
+    for each in small_dataset().tasks.values():
+        dataset.add(each)
+        dataset.add(replace(each, task=replace(each.task, target=THERE)))
+    assert train_network(dataset, small_mtl_tlp, HERE).targets == [HERE.key, THERE.key]
+
+
+def test_training_takes_the_trials_of_all_machines(small_mtl_tlp: str) -> None:
+    tasks = [replace(matmul(24, 40, 36), target=target) for target in (HERE, THERE)]
+    entries = [WeightedTask(task, sampler(task)) for task in tasks]
+    options = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel, retime=False)
+    with Database() as database:
+        tune_tasks(entries, Budget(trials=40), FormulaRunner(), database, options=options)
+        model = train_network(database, small_mtl_tlp, HERE)
+    assert {*model.targets} == {HERE.key, THERE.key}

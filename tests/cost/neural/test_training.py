@@ -9,10 +9,12 @@ pytest.importorskip("torch", reason="torch is not installed; make test-torch ins
 
 import torch
 
+from ansorpy.arrays import Floats
 from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.neural.halide import Halide
 from ansorpy.cost.neural.losses import lambda_rank, relative, squared
 from ansorpy.cost.neural.tenset import TenSet
-from ansorpy.cost.neural.training import Fitting
+from ansorpy.cost.neural.training import Examples, Fitting, train
 from tests.cost.neural.spaces import drawn, learned, seconds_of, task_of
 
 
@@ -83,6 +85,36 @@ def test_nothing_but_failures_leaves_finite_scores() -> None:
     model.learn(task_of(), programs, np.full(40, np.inf))
     model.refit()
     assert np.isfinite(model.predict(task_of(), programs)).all()
+
+
+def test_inputs_far_from_those_of_the_first_programs_leave_weights_finite(
+    rng: np.random.Generator,
+) -> None:
+    model = Halide(hidden=8, min_programs=16)
+
+    def rows(level: float) -> list[Floats]:
+        terms = rng.uniform(1, 2, (32, 1, model.width))
+        terms[:, :, -40:] = level * rng.choice((-1, 1), (32, 1, 40))
+        return list(terms)
+
+    seconds = rng.uniform(1e-6, 2e-6, 32)
+    for level in (0.0, 1e6):
+        model.take("task", rows(level), seconds)
+        model.refit()
+    assert all(np.isfinite(array).all() for array in model.weights().values())
+    assert np.isfinite(model.score(rows(1e6), "task")).all()
+
+
+def test_a_batch_without_a_finite_gradient_is_skipped(rng: np.random.Generator) -> None:
+    net = torch.nn.Linear(1, 1)
+    net.register_buffer("centre", torch.zeros(1))
+    net.register_buffer("spread", torch.ones(1))
+    before = net.weight.detach().clone()
+    for label, moves in ((np.inf, False), (1.0, True)):
+        examples = Examples([np.ones((1, 1))] * 4, np.full(4, label), np.zeros(4, dtype=np.int64))
+        train(net, lambda batch, labels: (net(batch.rows) * labels).mean(), examples,
+              Fitting(epochs=1), rng)  # fmt: skip
+        assert bool((net.weight != before).any()) == moves and net.weight.isfinite().all()
 
 
 def test_scores_are_about_relative_throughput() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed; make test-torch ins
 
 from ansorpy.arrays import Floats
 from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.neural.tokens import tokens
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.neural.value_lstm import ValueLSTM
 from ansorpy.cost.programs import Beginning, Programs
@@ -65,6 +68,40 @@ def test_a_beginning_is_worth_at_least_about_its_best_program(rng: np.random.Gen
     label = seconds_of(table).min() / seconds_of(table)
     best = [label[(table[:, :2] == b.row).all(axis=1)].max() for b in begun]
     assert np.mean(values - np.array(best)) > -0.1
+
+
+def test_a_space_is_encoded_once_for_all_beginnings_of_a_length(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[Programs] = []
+
+    def counted(programs: Programs) -> Floats:
+        encoded.append(programs)
+        return tokens(programs)
+
+    monkeypatch.setattr("ansorpy.cost.neural.value_lstm.tokens", counted)
+    sketch = source().sketch
+    model, table = ValueLSTM(hidden=8, fitting=Fitting(epochs=1)), sample_valid(sketch, 40, rng)
+    model.learn(TASK, Programs(sketch.space, table), seconds_of(table))
+    model.refit()
+    begun = [Beginning(sketch.space, row[: 1 + n % 2]) for n, row in enumerate(table)]
+    alone = [model.values(TASK, [each]) for each in begun]
+    encoded.clear()
+    together = model.values(TASK, begun)
+    assert len(encoded) == 2 and together is not None
+    np.testing.assert_allclose(together, np.array(alone)[:, 0], rtol=1e-4)
+
+
+def test_memory_grows_with_the_rows_of_programs_not_with_their_squares(
+    rng: np.random.Generator,
+) -> None:
+    model = ValueLSTM(hidden=4, fitting=Fitting(epochs=1), min_programs=16)
+    model.take("task", list(rng.random((16, 300, model.width))), rng.random(16))
+    tracemalloc.start()
+    model.refit()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert model.is_trained and peak < 50e6
 
 
 def test_untrained_it_has_no_values() -> None:
