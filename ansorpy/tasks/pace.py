@@ -116,8 +116,11 @@ class Pace:
         return min(max(USUAL_ROUND, ceil(share * USUAL_ROUND)), LARGEST_ROUND)
 
     def size(self, at: int, tasks: Sequence[TaskProgress], left_s: float | None) -> int:
-        """Trials of the next round of task *at*, with *left_s* seconds left to search."""
-        is_first = tasks[at].rounds == 0
+        """Trials of the next round of task *at*, with *left_s* seconds left to search.
+
+        That of a resumed task is as large as any later one, though it may take as long as a first.
+        """
+        is_first = not tasks[at].trials
         limits = [self.budget.round_size(self.tasks)]
         if is_first and self.budget.trials is not None:
             limits.append(max(LEAST_ROUND, round(tasks[at].share * self.budget.trials)))
@@ -136,7 +139,7 @@ class Pace:
 
         Shares refer to all tasks, so the last tasks do not inherit what heavy ones left over.
         """
-        fresh = sum(task.alive and task.rounds == 0 for task in tasks)
+        fresh = sum(task.alive and not task.trials for task in tasks)
         least_s = fresh * (FIRST_ROUND_S + LEAST_ROUND * TRIAL_S)
         spare_s = left_s / self._first_scale - least_s
         spare = self.first_share * (max(spare_s, 0.0) / TRIAL_S + self._extra)

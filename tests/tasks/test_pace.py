@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -94,6 +96,15 @@ def test_rounds_shrink_to_the_time_left_and_to_the_trials_left() -> None:
     assert [pace.size(0, tasks, s) for s in (90.0, 5.0, 1.0, 0.8, 0.1)] == [32, 15, 8, 6, 1]
     assert Pace(Budget(trials=16, time_limit_s=100), 2).size(0, tasks, 90.0) == 2
     assert Pace(Budget(trials_per_task=64), 2).size(0, tasks, None) == 16
+
+
+def test_a_resumed_task_has_a_round_like_later_ones() -> None:
+    pace = Pace(Budget(time_limit_s=100), 2)
+    tasks = [_progress_of(1.0, 0.5, [64]) for _ in range(2)]
+    resumed = [replace(task, earlier=64) for task in tasks]
+    assert [task.rounds for task in resumed] == [0, 0]
+    for left_s in (90.0, 20.0, 5.0):
+        assert pace.size(0, resumed, left_s) == pace.size(0, tasks, left_s)
 
 
 def test_what_rounds_took_is_learnt() -> None:
