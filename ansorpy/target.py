@@ -163,8 +163,9 @@ class Target:
 
     @property
     def feature_set(self) -> frozenset[str]:
-        """The names in ``features``, without their signs."""
-        return frozenset(name.lstrip("+") for name in self.features.split(",") if name)
+        """The names of the features in use: those in ``features`` that are not taken away."""
+        names = filter(None, self.features.split(","))
+        return frozenset(name.lstrip("+") for name in names if not name.startswith("-"))
 
 
 def family_of(key: str) -> str:

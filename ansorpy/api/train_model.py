@@ -20,7 +20,6 @@ from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
 from ansorpy.cost.learner import SAMPLE_VERSION, samples_of
 from ansorpy.cost.metrics import Ranking, rank_correlation, ranking
 from ansorpy.cost.models import MODELS
-from ansorpy.cost.neural.mtl_tlp import MultiTaskTLP
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import CostModel, predictions
@@ -283,9 +282,9 @@ def train_network(source: Source, name: str, target: Target | None = None) -> Ne
             f"the cost model {name} has nothing to save", hint="train boosted, or a network"
         )
     target = calibrated(target or Target.host())
-    _teach(model, _measured(source, target, of_all=isinstance(model, MultiTaskTLP)))
+    _teach(model, _measured(source, target, of_all=model.heads > 1))
     if not model.is_trained:
-        raise UsageError(f"there are too few programs for {target.family} to learn from")
+        raise UsageError("there are too few programs to learn from")
     return model
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,7 +71,7 @@ class Training:
 
 @dataclass
 class Dataset:
-    """All measured programs, by task key; ``own`` are the keys of tasks that this run measures."""
+    """All measured programs, by task key; ``own`` are the keys of those not only recalled."""
 
     tasks: dict[str, TaskSamples] = field(default_factory=dict)
     own: set[str] = field(default_factory=set)
@@ -87,17 +87,27 @@ class Dataset:
         seconds: Iterable[float],
     ) -> None:
         """Add programs of *task*: their features ``[statements, width]``, seconds (inf: failed)."""
+        self._extend(task, features, prior_s, seconds)
+        self.own.add(task)
+
+    def recall(self, earlier: Mapping[str, Samples]) -> None:
+        """Add programs of earlier runs; of each task, the larger set is kept."""
+        for task, samples in earlier.items():
+            if len(samples) > len(self.tasks.get(task, TaskSamples()).seconds):
+                self.tasks.pop(task, None)
+                self._extend(task, samples.features, samples.prior_s, samples.seconds)
+
+    def _extend(
+        self,
+        task: str,
+        features: Iterable[Floats],
+        prior_s: Iterable[float],
+        seconds: Iterable[float],
+    ) -> None:
         samples = self.tasks.setdefault(task, TaskSamples())
         samples.features.extend(features)
         samples.prior_s.extend(map(float, prior_s))
         samples.seconds.extend(map(float, seconds))
-
-    def outgrown(self, earlier: Mapping[str, Samples]) -> Iterator[tuple[str, Samples]]:
-        """The tasks of which *earlier* has more programs than are held; these are dropped."""
-        for task, samples in earlier.items():
-            if len(samples) > len(self.tasks.get(task, TaskSamples()).seconds):
-                self.tasks.pop(task, None)
-                yield task, samples
 
     def grew(self, trained_on: int, own_share: float, share: float) -> bool:
         """Whether there are enough programs beside *trained_on* of them to train again.

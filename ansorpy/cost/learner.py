@@ -79,7 +79,6 @@ class SampleLearner:
     def take(self, task_key: str, samples: Samples | TaskSamples) -> None:
         """Remember samples of programs measured in this run."""
         self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
-        self.data.own.add(task_key)
 
     @property
     def remembers(self) -> tuple[str, int]:
@@ -88,8 +87,7 @@ class SampleLearner:
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key; training uses them."""
-        for task_key, samples in self.data.outgrown(earlier):
-            self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
+        self.data.recall(earlier)
 
 
 def samples_of(task: Task, programs: Programs, seconds: Floats) -> Samples:

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ansorpy.arrays import Floats
-from ansorpy.cost.dataset import Dataset
 from ansorpy.cost.programs import Beginning, Programs
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
 __all__ = [
-    "Batching", "Collecting", "CostModel", "Divided", "Remembering", "StaticModel", "Uncertain",
-    "Valuing", "predictions",
+    "Batching", "CostModel", "Divided", "Remembering", "StaticModel", "Uncertain", "Valuing",
+    "predictions",
 ]  # fmt: skip
 
 
@@ -49,7 +48,10 @@ class Batching(Protocol):
     """A model that scores tables of several placed sketches faster together than one at a time."""
 
     def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
-        """The scores of ``predict``, bit for bit, as if *tables* were one; split as they are."""
+        """The scores that ``predict`` would give if it took all tables at once, split as they are.
+
+        A model that judges each program alone gives exactly those of ``predict``.
+        """
 
 
 @runtime_checkable
@@ -69,13 +71,6 @@ class Valuing(Protocol):
 
     def values(self, task: Task, beginnings: Sequence[Beginning]) -> Floats | None:
         """Score of the best program that begins so; None before the model knows any."""
-
-
-@runtime_checkable
-class Collecting(Protocol):
-    """A model that keeps what it learned; one used in several runs has that of the earlier ones."""
-
-    data: Dataset
 
 
 @runtime_checkable

@@ -14,9 +14,10 @@ import numpy as np
 
 from ansorpy.cost.analytic.hardware import hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.dataset import Dataset
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.programs import Programs
-from ansorpy.cost.protocol import Collecting, CostModel, Divided, Remembering
+from ansorpy.cost.protocol import CostModel, Divided, Remembering
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -201,8 +202,12 @@ class TaskSearch:
             began, store = self.trials.known.began, self.trials.database.samples
             sampled = store.known(self.task.key, version, began)
             model.recall(store.of([self.task.key], version, width, at=began))
-        elif isinstance(model, Collecting) and self.task.key in model.data.tasks:
-            return  # it is in use since an earlier run of this process
+        elif isinstance(data := getattr(model, "data", None), Dataset):
+            # The model may be in use since an earlier run of this process.
+            held = data.tasks.get(self.task.key)
+            if held is not None and len(held.seconds) >= len(earlier.candidates):
+                return
+            data.tasks.pop(self.task.key, None)
         missing = [n for n, record in enumerate(earlier.records) if record.id not in sampled]
         if earlier.default is not None and earlier.default in missing:
             default = earlier.records[earlier.default]

@@ -93,7 +93,7 @@ def _predicted(
     making: Making,
     known: Mapping[int, Sequence[State]],
 ) -> Iterator[Predicted]:
-    """The programs of *tasks*; one whose making ends a process is not tried again.
+    """The programs of *tasks*; one whose making ends a process is not made in this way again.
 
     Long definitions come first: they take longest, and no process should end long after others.
     """

@@ -59,16 +59,6 @@ def test_the_best_by_the_model_are_offered_first_and_only_once() -> None:
     assert strategy.ask(at, 4).best == ()
 
 
-def test_a_resumed_run_searches_for_what_is_left() -> None:
-    at, strategy = context(), OneShot(10, Annealing(sketches=2, chains=64, steps=3))
-    earlier = at.shuffled(at.samples(1, 10))
-    assert len(earlier) == 10
-    at.note(earlier[:4])
-    assert len(strategy.ask(at, 8).best) == 6
-    at.note(earlier)
-    assert OneShot(10).ask(at, 8).best == ()
-
-
 def test_a_frozen_model_knows_its_deviations_and_values() -> None:
     at = context(model=RandomForest())
     pool = Annealing(sketches=2, chains=64, steps=1).ask(at, 8)

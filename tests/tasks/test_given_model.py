@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from ansorpy.api.train_model import load_trials
+from ansorpy.arrays import Floats
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.models import MODELS
+from ansorpy.cost.programs import Programs
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
@@ -76,6 +79,26 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
         execute(database.path, "DELETE FROM models")
     with pytest.raises(UsageError, match="differ from those of run .*: model"):
         replayed(path, 2)
+
+
+class Listing(AnalyticModel):
+    """A model of a user's, which keeps what it learned in its own way."""
+
+    def __init__(self) -> None:
+        self.data: list[int] = []
+
+    def learn(self, task: Task, programs: Programs, seconds: Floats) -> None:
+        self.data.append(len(seconds))
+
+
+def test_a_model_may_keep_what_it_learns_as_it_likes(tmp_path: Path) -> None:
+    model = Listing()
+    options = TuneOptions(SEARCH, model=MODELS.shared(model))
+    with Database(tmp_path / "tune.db") as database:
+        for trials in (6, 10):
+            entries = [WeightedTask(TASK, sampler(TASK))]
+            tune_tasks(entries, Budget(trials=trials), FormulaRunner(), database, options=options)
+    assert sum(model.data) >= 10
 
 
 def test_a_model_in_use_learns_every_trial_once(tmp_path: Path) -> None:

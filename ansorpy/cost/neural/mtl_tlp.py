@@ -8,7 +8,6 @@ import numpy as np
 
 from ansorpy.cost.neural.tlp import TLP
 from ansorpy.cost.neural.training import Examples
-from ansorpy.errors import UsageError
 
 __all__ = ["MultiTaskTLP"]
 
@@ -23,28 +22,28 @@ class MultiTaskTLP(TLP):
     """
 
     machines: int = 4
-    """Number of heads; at least one is free after the first training."""
+    """Number of heads; the first training leaves one free, which all further targets share."""
 
     @property
     def heads(self) -> int:
         return self.machines
 
     def head(self, task_key: str) -> int:
-        """The head of the task's target; targets are numbered as they occur."""
+        """The head of the task's target; that of a new one is free, or the last one."""
         target = task_key.split("/")[1]
-        if target not in self.targets:
-            if self.is_trained and len(self.targets) == self.machines:
-                raise UsageError(
-                    f"mtl_tlp has {self.machines} heads, one for each target, and this is one more",
-                    hint=f"make it with more: MultiTaskTLP(machines={self.machines + 1})",
-                )
-            self.targets.append(target)
-        return self.targets.index(target)
+        known = target in self.targets
+        return min(self.targets.index(target) if known else len(self.targets), self.machines - 1)
+
+    def _examples(self) -> Examples:
+        """All examples; targets get heads in the order in which they occur."""
+        found = dict.fromkeys([*self.targets, *(key.split("/")[1] for key in self.data.tasks)])
+        self.targets = list(found)
+        if self._net is None:
+            self.machines = max(self.machines, len(self.targets) + 1)
+        return super()._examples()
 
     def _train(self, examples: Examples) -> None:
         """Train the heads of *examples*; free ones become copies of the one with the most."""
-        if self._net is None:
-            self.machines = max(self.machines, len(self.targets) + 1)
         super()._train(examples)
         assert self._net is not None
         heads = self._net["heads"]

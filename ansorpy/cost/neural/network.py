@@ -104,6 +104,11 @@ class NetworkModel(ABC):
         """The output that the network should give for each program."""
         return samples.labels
 
+    @property
+    def heads(self) -> int:
+        """Number of heads: one, unless targets have their own."""
+        return 1
+
     def head(self, task_key: str) -> int:
         """The head that scores a task's programs; scores of different heads are not compared."""
         return 0
@@ -139,7 +144,6 @@ class NetworkModel(ABC):
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
         """Remember measured programs of *task*."""
         self.take(task.key, list(self.encode(task, programs)), seconds)
-        self.data.own.add(task.key)
         return None
 
     def take(self, task_key: str, features: Sequence[Floats], seconds: Floats) -> None:

@@ -37,6 +37,10 @@ _ALIKE = [
 """The columns of the statement that each of its moves has too."""
 
 
+_AT_LEAST = 16
+"""Programs that the network scores in every call, if there are as many."""
+
+
 @dataclass
 class Pruner(StatementNetwork):
     """The closed form drafts; a network of statements and data movement verifies the best (Pruner).
@@ -77,7 +81,8 @@ class Pruner(StatementNetwork):
         if not self.is_trained or not len(ends) or not ends[-1]:
             return drafts
         draft = np.concatenate(drafts)
-        best = np.argsort(-draft, kind="stable")[: max(round(self.verified * len(draft)), 1)]
+        wanted = max(round(self.verified * len(draft)), _AT_LEAST)
+        best = np.argsort(-draft, kind="stable")[:wanted]
         verified = np.zeros(len(draft), dtype=np.bool_)
         verified[best] = True
         features: list[Floats] = []
@@ -89,7 +94,7 @@ class Pruner(StatementNetwork):
             self._least_s[task.key] = least_seconds(task, task.dag)
         # A scale that is the same in every call: strategies compare scores of different calls.
         scores = SLOWEST * self._least_s[task.key] * draft
-        scores[verified] = self.score(features, task.key)
+        scores[verified] = SLOWEST + self.score(features, task.key)
         self.calls += len(best)
         return np.split(scores, ends[:-1])
 

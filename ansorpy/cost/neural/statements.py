@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
@@ -44,7 +46,6 @@ class StatementNetwork(NetworkModel):
         """Remember measured programs of *task*."""
         samples = samples_of(task, programs, seconds)
         self.take(task.key, samples.features, samples.seconds)
-        self.data.own.add(task.key)
         return samples
 
     @property
@@ -54,5 +55,8 @@ class StatementNetwork(NetworkModel):
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
-        for task_key, samples in self.data.outgrown(earlier):
-            self.take(task_key, samples.features, samples.seconds)
+        narrow = {
+            key: replace(samples, features=[part.astype(np.float32) for part in samples.features])
+            for key, samples in earlier.items()
+        }
+        self.data.recall(narrow)

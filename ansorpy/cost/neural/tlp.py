@@ -60,11 +60,6 @@ class TLP(NetworkModel):
             }
         )
 
-    @property
-    def heads(self) -> int:
-        """Number of heads."""
-        return 1
-
     def forward(self, net: nn.ModuleDict, batch: Batch) -> Tensor:
         """The output of each program's head."""
         x = attention(net["attention"], net["token"](batch.rows), batch.real)

@@ -65,8 +65,8 @@ class Examples:
 class Batch:
     """Matrices of programs, padded with zero rows: ``raw[programs, most, width]``.
 
-    ``rows`` are the same with columns of mean 0 and standard deviation 1, cut off at
-    :data:`_FARTHEST`; ``real[programs, most]`` is False for padding.
+    ``rows`` are the same with columns of mean 0 and standard deviation 1, logarithmic
+    beyond :data:`_FARTHEST`; ``real[programs, most]`` is False for padding.
     """
 
     raw: Tensor
@@ -86,7 +86,9 @@ def batch_of(features: Sequence[Floats], heads: npt.NDArray[np.int64], net: nn.M
         row[: len(part)] = part
     real = np.arange(most) < lengths[:, None]
     raw = torch.from_numpy(rows)
-    standard = ((raw - net.centre) / net.spread).clamp(-_FARTHEST, _FARTHEST)
+    standard = (raw - net.centre) / net.spread
+    beyond = (standard.abs() - _FARTHEST).clamp(min=0)
+    standard = standard.clamp(-_FARTHEST, _FARTHEST) + standard.sign() * beyond.log1p()
     return Batch(raw, standard, torch.from_numpy(real), torch.from_numpy(heads))
 
 

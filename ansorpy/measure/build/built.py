@@ -112,7 +112,8 @@ class Built:
             called = code.symbol, code.shared_bytes, code.thread_bytes, code.digest, params
             whole.update(hashlib.sha256(code.code).digest())
             whole.update(repr(called).encode())
-        whole.update(repr((self.dims, self.sizes, self.overwrites)).encode())
+        if self.dims or self.sizes or self.overwrites:
+            whole.update(repr((self.dims, self.sizes, self.overwrites)).encode())
         return whole.hexdigest()
 
     @property

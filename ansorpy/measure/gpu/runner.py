@@ -78,7 +78,7 @@ class GpuRunner(BuildingRunner):
                 reference_timeout_s=self.options.reference_timeout_s,
                 module=module,
                 environment={"ANSORPY_DEVICE": str(gpu.number)},
-                patience=0.0,  # a worker that waits for its GPU uses no CPU time
+                patience=0.0,  # waiting for a GPU must not count as waiting for a core
                 spare=True,
             )
             for gpu in self.gpus

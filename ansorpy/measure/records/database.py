@@ -34,6 +34,7 @@ from ansorpy.measure.records.results import (
     SIGNED,
     Believe,
     is_started,
+    key_for,
     register,
     signed_row,
     start_signature,
@@ -53,7 +54,6 @@ from ansorpy.measure.records.rows import (
 from ansorpy.measure.records.samples import SampleStore
 from ansorpy.measure.records.schema import IN_MEMORY, connect, plain_errors
 from ansorpy.measure.records.sessions import SessionStore
-from ansorpy.measure.records.signing import own_key
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
@@ -81,7 +81,7 @@ class Database:
 
     Raises:
         ForeignFile: The file is not a tuning database, is damaged or has another format.
-        UsageError: Others can read the key that results are signed with.
+        UsageError: Only what this user signed counts, and others can read the key.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Database:
         believe: Believe = Believe.OWN,
     ) -> None:
         self.path = IN_MEMORY if path is None else Path(path)
-        key = own_key()  # within SQLite, its error would be one of the file
+        key = key_for(believe)  # within SQLite, its error would be one of the file
         self._connection = connect(self.path)
         register(self._connection, believe, key)
         self._states = LRUCache[int, State](_KEPT_STATES)

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
 
-from ansorpy.measure.records.signing import Part, is_signed, is_signed_by, sign
+from ansorpy.errors import UsageError
+from ansorpy.measure.records.signing import Part, is_signed, is_signed_by, own_key, sign
 from ansorpy.measure.result import MeasureResult, TrialKind
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "SIGNED",
     "Believe",
     "is_started",
+    "key_for",
     "register",
     "signed_row",
     "start_signature",
@@ -76,12 +78,26 @@ FROM trials JOIN results ON trial = trials.id
 """Selects the columns of :class:`.Record`."""
 
 
-def register(connection: sqlite3.Connection, believe: Believe, key: bytes) -> None:
+def key_for(believe: Believe) -> bytes | None:
+    """This user's key; None if others can read it, where other results count, too.
+
+    Raises:
+        UsageError: Others can read the key.
+    """
+    try:
+        return own_key()
+    except UsageError:
+        if believe is Believe.OWN:
+            raise
+        return None
+
+
+def register(connection: sqlite3.Connection, believe: Believe, key: bytes | None) -> None:
     """Define :data:`BELIEVED` and :data:`SIGNED` by the owner of *key* on *connection*."""
 
     @lru_cache(maxsize=_KEPT)
     def signed(signature: Part, *parts: Part) -> bool:
-        return is_signed_by(key, signature, _SUBJECT, *parts)
+        return key is not None and is_signed_by(key, signature, _SUBJECT, *parts)
 
     believed: Callable[..., bool] = signed if believe is Believe.OWN else lambda *_: True
     connection.create_function("signed", -1, signed)

@@ -54,18 +54,18 @@ def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
-def queued_s(pid: int) -> float:
-    """Seconds that *pid* waited for a core, over all threads; only differences mean anything.
+def queued_s(pid: int, cores: int) -> dict[str, float]:
+    """Seconds that each thread of *pid* waited for a core; only differences mean anything.
 
-    Where the kernel does not count them, all seconds in which *pid* did not run.
+    Where the kernel does not count them, those in which *pid* did not run on all its *cores*.
     """
-    waits = []
+    waits = {}
     for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with suppress(OSError):  # the thread has ended
             _, wait, times_run = map(int, path.read_text(encoding="ascii").split())
             if times_run:  # otherwise it is new, or a kernel that does not count says 0
-                waits.append(wait)
-    return sum(waits) * 1e-9 if waits else time.monotonic() - _processor_s(pid)
+                waits[path.parent.name] = wait * 1e-9
+    return waits or {"all": time.monotonic() - _processor_s(pid) / cores}
 
 
 def _processor_s(pid: int) -> float:

@@ -221,6 +221,7 @@ class _Server:
 
 _SERVER: list[_Server] = []
 """The fork server, once there is one."""
+_DESCRIPTORS = 1 << 14
 _LOCK = threading.Lock()
 
 
@@ -247,14 +248,15 @@ def _start() -> _Server:
 
 
 def _allow_descriptors() -> None:
-    """Let this process and its server have as many open files as the system permits.
+    """Let this process and its server have :data:`_DESCRIPTORS` open files, if the system does.
 
     Each worker takes five here: the usual soft limit of 1024 is too low for the builders of a
-    machine with 224 cores, whose hard limit is far higher.
+    machine with 224 cores.
     """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError):  # the system's maximum was lowered since
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, _DESCRIPTORS)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _tie(pid: int, watched: int) -> None:

@@ -30,6 +30,8 @@ __all__ = ["ABANDONED_S", "Failure", "Reply", "Worker"]
 _READ_BYTES = 1 << 20
 _PIECE_S = 0.1
 """Seconds within which the next piece of an answer follows."""
+_REST_S = 5.0
+"""Seconds within which all of them do."""
 ABANDONED_S = 30.0
 """Seconds to wait after SIGKILL; a call into a GPU's kernel driver may never return."""
 _LOG = logging.getLogger(__name__)
@@ -118,6 +120,9 @@ class Worker:
                         "worker %d (%s) did not end within %.0f s of SIGKILL and is left behind",
                         process.pid, self.kind.module, ABANDONED_S,
                     )  # fmt: skip
+        except BaseException:
+            process.send_signal(signal.SIGKILL)
+            raise
         finally:
             ended.close()
         return process.exit_status
@@ -140,8 +145,8 @@ class Worker:
     def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Reply:
         """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready.
 
-        If its threads waited for a core, which others occupied, for at least half of that time, it
-        is allowed *starved_s* in all.  Past the deadline nothing is sent.
+        If one of its threads waited for a core, which others occupied, for at least half of that
+        time, it is allowed *starved_s* in all.  Past the deadline nothing is sent.
         """
         failure = self.make_ready()
         if failure is not None:
@@ -155,7 +160,7 @@ class Worker:
             raise
 
     def _ask(self, message: Message, timeout_s: float, starved_s: float) -> Reply:
-        begin, queued = time.monotonic(), self._queued_s()
+        begin, before = time.monotonic(), self._queued_s()
         deadline = begin + timeout_s
         failure = self.send(message, deadline)
         if failure is not None:
@@ -165,14 +170,16 @@ class Worker:
             if answer is not None:
                 return answer
             now = time.monotonic()
-            if self._queued_s() - queued >= 0.5 * (now - begin):
+            queued = (wait - before.get(n, 0.0) for n, wait in self._queued_s().items())
+            if max(queued, default=0.0) >= 0.5 * (now - begin):
                 deadline = max(deadline, min(now + 0.25 * timeout_s, begin + starved_s))
             if now >= deadline:
                 return self.fail_timeout(deadline - begin)
 
-    def _queued_s(self) -> float:
-        """Seconds that the worker has waited for a core so far, over all threads."""
-        return 0.0 if self.pid is None else queued_s(self.pid)
+    def _queued_s(self) -> dict[str, float]:
+        """Seconds that each thread of the worker has waited for a core so far."""
+        cores = len(self.kind.cores or (0,))
+        return {} if self.pid is None else queued_s(self.pid, cores)
 
     def make_ready(self) -> Failure | None:
         """Start the process if needed and wait until its imports are done.
@@ -234,7 +241,8 @@ class Worker:
     def receive(self, timeout_s: float) -> Reply | None:
         """Return the next answer, a Failure if the worker died, or None after *timeout_s*.
 
-        An answer that is being written is received to its end: the worker had it in time.
+        An answer that is being written, which the worker had in time, may take
+        :data:`_REST_S` longer.
         """
         assert self._started is not None
         decoder, answers = self._started.decoder, self._started.from_worker
@@ -245,8 +253,9 @@ class Worker:
             message = decoder.take()
             while message is None:
                 left = deadline - time.monotonic()
-                least = 0.0 if decoder.is_empty else _PIECE_S
-                if not poll.poll(max(left, least) * 1000):
+                if not decoder.is_empty:
+                    left = max(left, min(_PIECE_S, left + _REST_S))
+                if not poll.poll(max(left, 0.0) * 1000):
                     return None
                 data = os.read(answers, _READ_BYTES)
                 if not data:

@@ -42,7 +42,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     for folder in (config, pkgconfig, include):
         folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(library, installed)
-    inputs, outputs = named_ports(metadata)
+    inputs, outputs = named_ports(metadata, beside=["_shape"])
     values = {
         "name": name, "upper": name.upper(), "library": file.name, "version": version,
         "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),

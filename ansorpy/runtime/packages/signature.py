@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansorpy.errors import UsageError
@@ -48,22 +49,27 @@ class NamedPort:
         return f"[{', '.join(map(str, self.port.shape))}]"
 
 
-def named_ports(metadata: Metadata) -> tuple[list[NamedPort], list[NamedPort]]:
-    """The inputs and outputs of a library, each with a name of its own, as its shape has."""
+def named_ports(
+    metadata: Metadata, beside: Sequence[str] = ()
+) -> tuple[list[NamedPort], list[NamedPort]]:
+    """The inputs and outputs of a library, each with a name of its own.
+
+    So are the names that it makes with each of the endings *beside*.
+    """
     taken = set(_PRIVATE)
     ports = [*metadata.input_ports, *metadata.output_ports]
-    found = [NamedPort(port, _name(port.name, taken)) for port in ports]
+    found = [NamedPort(port, _name(port.name, taken, ("", *beside))) for port in ports]
     count = len(metadata.input_ports)
     return found[:count], found[count:]
 
 
-def _name(given: str, taken: set[str]) -> str:
+def _name(given: str, taken: set[str], endings: Sequence[str]) -> str:
     name = re.sub(r"\W", "_", given, flags=re.ASCII).strip("_") or "tensor"
     if name[0].isdigit() or keyword.iskeyword(name) or name in _NO_PARAMETERS:
         name = f"tensor_{name}"
-    while {name, f"{name}_shape"} & taken:
+    while not taken.isdisjoint(name + ending for ending in endings):
         name += "_"
-    taken.update({name, f"{name}_shape"})
+    taken.update(name + ending for ending in endings)
     return name
 
 

@@ -37,13 +37,12 @@ class Beam(Strategy):
     def ask(self, context: Context, n: int) -> Pool:
         kept = [begin(context.source)]  # a new one, as a prefix keeps the options below it
         found: list[Scored] = []
-        is_open = True
-        while is_open:
+        while True:
             groups = explored(context, kept, self.rollouts)
             found += [group.scored for group in groups]
             kept = _best_options(context, groups)[: self.width]
-            is_open = any(prefix.options for prefix in kept)
-        return context.pool(found, found, n)
+            if not any(prefix.options for prefix in kept):
+                return context.pool(found, found, n)
 
 
 def _best_options(context: Context, groups: Sequence[Explored]) -> list[Prefix]:

@@ -48,7 +48,7 @@ class OneShot(Strategy):
     chains, then the best 32.  Differs: any model and any strategy can be used; the chains take 20
     steps instead of 160, all of them in about a second.
 
-    A resumed run searches for what is left of these, with the model that it resumed.
+    A run that is resumed trains the model on its earlier trials, and measures as many again.
 
     Args:
         measured: Number of candidates that are measured.
@@ -63,6 +63,5 @@ class OneShot(Strategy):
         if self._found is None:
             # The search trains the model that the context has.
             context.model = Frozen(context.model)
-            left = max(self.measured - len(context.measured), 0)
-            self._found = self.search.ask(context, left).best[:left] if left else ()
+            self._found = self.search.ask(context, self.measured).best[: self.measured]
         return Pool(tuple(context.new(self._found)))

@@ -19,7 +19,6 @@ from ansorpy.cost.neural.mtl_tlp import MultiTaskTLP
 from ansorpy.cost.neural.tlp import TLP
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.programs import Programs
-from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.program_dataset import ProgramDataset
 from ansorpy.measure.records.database import Database
@@ -105,8 +104,12 @@ def test_heads_of_other_machines_are_masked_and_there_are_only_so_many() -> None
     heads = [[n for n in before if n.startswith(f"heads.{head}.")] for head in range(2)]
     changed = [np.mean([np.abs(after[n] - before[n]).max() for n in names]) for names in heads]
     assert changed[0] < 1e-3 < changed[1]  # weight decay alone moves the first
-    with pytest.raises(UsageError, match="mtl_tlp has 2 heads"):
-        model.predict(on("sm_90"), programs)
+    assert model.targets == [
+        target.key for target in (on("x86-64-v4").target, on("x86-64-v3").target)
+    ]
+    beyond = model.predict(on("sm_90"), programs)  # shares the last head, and takes none
+    np.testing.assert_array_equal(beyond, model.predict(on("x86-64-v3"), programs))
+    assert len(model.targets) == 2
 
 
 def test_a_new_machine_is_scored_as_the_one_with_the_most_programs() -> None:

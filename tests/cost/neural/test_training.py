@@ -103,6 +103,8 @@ def test_inputs_far_from_those_of_the_first_programs_leave_weights_finite(
         model.refit()
     assert all(np.isfinite(array).all() for array in model.weights().values())
     assert np.isfinite(model.score(rows(1e6), "task")).all()
+    near, far = (np.full((1, model.width), level) for level in (1e5, 1e6))
+    assert model.score([near], "task") != model.score([far], "task")
 
 
 def test_a_batch_without_a_finite_gradient_is_skipped(rng: np.random.Generator) -> None:

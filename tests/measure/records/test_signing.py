@@ -84,6 +84,8 @@ def test_a_database_is_not_blamed_for_a_key_that_others_can_read(
     key.chmod(0o644)
     with pytest.raises(UsageError, match="is not a private key"), Database(path) as db:
         db.best(TASK.key)
+    with Database(path, believe=Believe.ALL) as db:
+        assert db.best(TASK.key) is not None
 
 
 def test_without_a_folder_for_the_key_a_run_signs_for_itself(

@@ -192,6 +192,18 @@ def test_time_without_a_core_is_not_the_candidates():
     assert spun == Failure("timeout", "no answer within 0.3 s")
 
 
+def test_where_waits_are_not_counted_what_does_not_run_on_its_cores_waits(monkeypatch):
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+    with closing(Worker(PAYLOAD, cores=[min(os.sched_getaffinity(0))])) as worker:
+        ask(worker, "echo")
+        spun, slept = (
+            worker.request(Message(kind, {"s": 20.0}), 0.2, starved_s=0.6)
+            for kind in ("spin", "sleep")
+        )
+    assert isinstance(spun, Failure) and spun.kind == "timeout"
+    assert slept == Failure("timeout", "no answer within 0.6 s")
+
+
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="waits are not counted")
 def test_a_worker_that_leaves_cores_idle_has_not_waited_for_them():
     with closing(Worker(PAYLOAD, cores=sorted(os.sched_getaffinity(0)))) as worker:

@@ -34,9 +34,9 @@ def _real(ctx: NodeContext, first: int) -> str:
 
 def _integers(ctx: NodeContext, value: str, first: int, dtype: DType) -> str:
     """*value* as integers of the scale and zero point that are operands *first* and + 1."""
-    scaled = ctx.apply(Fn.DIV, value, ctx.reshape(ctx.input(first), ()))
+    ratio = ctx.apply(Fn.DIV, value, ctx.reshape(ctx.input(first), ()))
     zero = ctx.reshape(ctx.input(first + 1), ()) if ctx.has_input(first + 1) else None
-    return rounded(ctx, scaled, zero, dtype)
+    return rounded(ctx, ratio, zero, dtype)
 
 
 def _pairwise(fn: Fn) -> Callable[[NodeContext], str]:
