@@ -87,27 +87,21 @@ class Dataset:
         seconds: Iterable[float],
     ) -> None:
         """Add programs of *task*: their features ``[statements, width]``, seconds (inf: failed)."""
-        self._extend(task, features, prior_s, seconds)
+        samples = self.tasks.setdefault(task, TaskSamples())
+        samples.features.extend(features)
+        samples.prior_s.extend(map(float, prior_s))
+        samples.seconds.extend(map(float, seconds))
         self.own.add(task)
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Add programs of earlier runs; of each task, the larger set is kept."""
         for task, samples in earlier.items():
             if len(samples) > len(self.tasks.get(task, TaskSamples()).seconds):
-                self.tasks.pop(task, None)
-                self._extend(task, samples.features, samples.prior_s, samples.seconds)
-
-    def _extend(
-        self,
-        task: str,
-        features: Iterable[Floats],
-        prior_s: Iterable[float],
-        seconds: Iterable[float],
-    ) -> None:
-        samples = self.tasks.setdefault(task, TaskSamples())
-        samples.features.extend(features)
-        samples.prior_s.extend(map(float, prior_s))
-        samples.seconds.extend(map(float, seconds))
+                self.tasks[task] = TaskSamples(
+                    list(samples.features),
+                    list(map(float, samples.prior_s)),
+                    list(map(float, samples.seconds)),
+                )
 
     def grew(self, trained_on: int, own_share: float, share: float) -> bool:
         """Whether there are enough programs beside *trained_on* of them to train again.
