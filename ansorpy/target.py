@@ -10,7 +10,7 @@ row per backend; :data:`TARGET_KINDS` is the first of these tables.
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ansorpy.errors import UsageError
@@ -123,6 +123,13 @@ class Target:
         on one machine is never used for another.
         """
         return "|".join((self.backend, self.triple, self.cpu, self.features, str(self.vector_bits)))
+
+    def with_key(self, key: str) -> Target:
+        """This target as that of another machine, which has this :attr:`key`."""
+        backend, triple, cpu, features, bits = key.split("|")
+        return replace(
+            self, backend=backend, triple=triple, cpu=cpu, features=features, vector_bits=int(bits)
+        )
 
     @property
     def family(self) -> str:

@@ -161,3 +161,5 @@ def test_caches_are_read_from_sys(tmp_path: Path) -> None:
 def test_keys_tell_machines_apart() -> None:
     keys = {Target.parse(n).key for n in ("x86-64-v3", "x86-64-v4", "cortex-a76", "sm_80", "sm_90")}
     assert len(keys) == 5
+    here = Target.host()
+    assert [here.with_key(key).key for key in keys] == [*keys] and here.with_key(here.key) == here

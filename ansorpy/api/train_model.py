@@ -214,15 +214,8 @@ def _measured(source: Source, target: Target, *, of_all: bool = False) -> Iterat
         if family == target.family or (of_all and family):
             found = _programs(source, source.records(row.key))
             parts = ((p, np.array([training_seconds(record.result)])) for record, p in found)
-            yield _task(source, row, _machine(row, target) if of_all else target), parts
-
-
-def _machine(row: TaskRow, target: Target) -> Target:
-    """*target* with the identity of the machine of a recorded task."""
-    backend, triple, cpu, features, bits = row.key.split("/")[1].split("|")
-    return replace(
-        target, backend=backend, triple=triple, cpu=cpu, features=features, vector_bits=int(bits)
-    )
+            machine = target.with_key(_target_key(row)) if of_all else target
+            yield _task(source, row, machine), parts
 
 
 def _parts(each: MeasuredTask) -> Iterator[tuple[Programs, Floats]]:
@@ -327,8 +320,15 @@ def load_trials(database: Database, target: Target) -> BoostedTrees:
 
 def _family(row: TaskRow) -> str:
     """The :attr:`~ansorpy.target.Target.family` of a recorded task; empty if its key lacks it."""
-    parts = row.key.split("/")
-    return family_of(parts[1]) if len(parts) > 1 and parts[1].count("|") > 2 else ""
+    key = _target_key(row)
+    return family_of(key) if key else ""
+
+
+def _target_key(row: TaskRow) -> str:
+    """The key of a recorded task's target; empty if its own is of another form."""
+    _, _, rest = row.key.partition("/")
+    key = rest.split("/")[0]
+    return key if key.count("|") == 4 and key.rpartition("|")[2].isdecimal() else ""
 
 
 def _complete(database: Database, row: TaskRow, target: Target) -> None:

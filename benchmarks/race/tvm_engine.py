@@ -48,13 +48,13 @@ def tune_with_tvm(subject: Subject, trials: int, seed: int, library: Path) -> Va
     began = monotonic()
     work, functions = library.with_suffix(".work"), "of TVM's fusion"
     if not subject.is_operator:
-        built = _tuned_network(tvm, _imported(tvm, subject.path), subject, trials, work)
+        built = _network(tvm, _imported(tvm, subject.path), subject, trials, seed, work)
     else:
         try:
             built, functions = _operator(tvm, subject, trials, seed, work), "one"
         except tvm.s_tir.schedule.ScheduleError:
             stages = relax_module(case_named(subject.name).dag, tvm)
-            built = _tuned_network(tvm, stages, subject, trials, work)
+            built = _network(tvm, stages, subject, trials, seed, work)
     seconds = monotonic() - began
     built.export_library(str(library))
     return {
@@ -155,6 +155,15 @@ def _target(tvm: Any, threads: int) -> Any:
     return tvm.target.Target({"kind": "llvm", "mcpu": Target.host().cpu, "num-cores": threads})
 
 
+def _measuring(tvm: Any, threads: int) -> dict[str, Any]:
+    """How MetaSchedule builds and times candidates."""
+    schedule = tvm.s_tir.meta_schedule
+    return {
+        "builder": schedule.builder.LocalBuilder(max_workers=threads, timeout_sec=_TIMEOUT_S),
+        "runner": schedule.runner.LocalRunner(timeout_sec=_TIMEOUT_S),
+    }
+
+
 def _operator(tvm: Any, subject: Subject, trials: int, seed: int, work: Path) -> Any:
     """The fastest program of a case, built."""
     schedule = tvm.s_tir.meta_schedule
@@ -163,10 +172,7 @@ def _operator(tvm: Any, subject: Subject, trials: int, seed: int, work: Path) ->
     module = tvm.IRModule({"main": function})
     database = schedule.tune_tir(
         module, target, str(work), trials, num_tuning_cores=subject.threads, seed=seed + 1,
-        builder=schedule.builder.LocalBuilder(
-            max_workers=subject.threads, timeout_sec=_TIMEOUT_S
-        ),
-        runner=schedule.runner.LocalRunner(timeout_sec=_TIMEOUT_S),
+        **_measuring(tvm, subject.threads),
     )  # fmt: skip
     found = schedule.tir_integration.compile_tir(database, module, target)
     if found is None:
@@ -174,14 +180,23 @@ def _operator(tvm: Any, subject: Subject, trials: int, seed: int, work: Path) ->
     return tvm.compile(found.mod, target=target)
 
 
-def _tuned_network(tvm: Any, module: Any, subject: Subject, trials: int, work: Path) -> Any:
-    """A module of Relax, each of whose tasks is tuned, built."""
-    target = _target(tvm, subject.threads)
-    tuning = tvm.relax.pipeline.static_shape_tuning_pipeline(
-        _TASKS * trials, target, str(work), max_trials_per_task=trials
-    )
+def _network(tvm: Any, module: Any, subject: Subject, trials: int, seed: int, work: Path) -> Any:
+    """A module of Relax, each of whose tasks is tuned, built.
+
+    The steps are those of TVM's static_shape_tuning_pipeline, which does not say how long a build
+    may take: within its 30 s, few candidates are built on two cores.
+    """
+    schedule = tvm.s_tir.meta_schedule.relax_integration
+    passes, target = tvm.relax.transform, _target(tvm, subject.threads)
     with target:
-        return tvm.compile(tuning(module), target=target)
+        module = passes.DecomposeOpsForInference()(module)
+        module = passes.CanonicalizeBindings()(module)
+        module = tvm.relax.pipeline.zero_pipeline()(module)  # fuses
+        schedule.tune_relax(
+            module, {}, target, str(work), _TASKS * trials, max_trials_per_task=trials,
+            seed=seed + 1, **_measuring(tvm, subject.threads),
+        )  # fmt: skip
+        return tvm.compile(passes.MetaScheduleApplyDatabase(str(work))(module), target=target)
 
 
 def _imported(tvm: Any, path: Path) -> Any:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import MissingDependency
-from benchmarks.ops.suite import cases
-from benchmarks.race.te import te_tensors
+from benchmarks.ops.suite import case_named, cases
+from benchmarks.race.te import relax_module, te_tensors
 from benchmarks.race.tvm_engine import tune_with_tvm
 from benchmarks.study.tuned import Subject
 
@@ -26,3 +26,11 @@ def test_every_case_is_a_function_of_tvm() -> None:
     for case in cases():
         function = tvm.te.create_prim_func(te_tensors(case.dag, tvm))
         assert len(function.params) == len(case.dag.args) + 1
+
+
+def test_stages_are_a_network_of_tvm() -> None:
+    tvm = pytest.importorskip("tvm", reason="TVM is not installed")
+    case = case_named("ATT.128x12x64")
+    module = relax_module(case.dag, tvm)
+    assert len(module["main"].params) == len(case.dag.args)
+    assert len(module.get_global_vars()) == len(case.dag.computes) + 1
