@@ -69,7 +69,7 @@ def transposes(loop: For) -> bool:
     if not isinstance(store, Store) or store.reduce is not None:
         return False
     loads = [e for e in walk(store.value) if isinstance(e, Load)]
-    along = any(loop.var in set(walk(e.indices[-1])) for e in loads)
+    along = any(loop.var in set(walk(e.indices[-1])) for e in loads if e.indices)
     return along and all(e.source is not store.buffer for e in loads)
 
 

@@ -57,6 +57,16 @@ def test_a_square_is_loaded_along_its_rows() -> None:
     assert text.count("unpcklps") == text.count("unpckhps") == 8
 
 
+def test_a_scalar_beside_a_square_is_no_part_of_it() -> None:
+    a, scale, t = buffer("A", 16, 16), buffer("S"), buffer("T", 16, 16)
+    body = nest("u16 v16", lambda c, v: put(t, (c, v), at(scale) * at(a, v, c)))
+    source = program(body, [a, scale], [t])
+    assert "gather" not in listing(source)
+    values, factor, found = random((16, 16), seed=1), random((), seed=2), empty((16, 16))
+    Compiled(source)(values, factor, found)
+    np.testing.assert_array_equal(found, values.T * factor)
+
+
 def test_squares_of_any_number_of_rows_are_loaded_along_their_rows() -> None:
     rows, n = dim("n", 0, 512), Var("n")
     a, t = buffer("A", rows, 16), buffer("T", 16, rows)
