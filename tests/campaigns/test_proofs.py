@@ -17,7 +17,7 @@ SPACES = {
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(("target", "preset"), SPACES.values(), ids=SPACES)
 def test_programs_of_the_suites_are_decided(target: Target, preset: Preset) -> None:
-    definitions = [*of_operators(every=18), *of_networks(["squeezenet"], every=10)]
+    definitions = [*of_operators(every=36), *of_networks(["squeezenet"], every=20)]
     found = list(proved(definitions, target, preset, seed=5))
     assert len(found) >= len(definitions) // 2
     for program in found:

@@ -262,7 +262,7 @@ _KILLED = (("driver killed 6 times", _killed),) * 3
 
 KINDS: tuple[tuple[str, Callable[[_Case], None]], ...] = (
     ("nodes lost", _nodes_lost),
-    ("commits killed 60 times", _commits_killed),
+    ("commits killed 15 times", _commits_killed),
     *_KILLED,
     ("workers killed 9 times", _workers_killed),
     ("bad workers", _bad_workers),
@@ -277,6 +277,7 @@ KINDS: tuple[tuple[str, Callable[[_Case], None]], ...] = (
     ("workers killed 9 times", _workers_killed),
     ("database locked for over a minute", _locked_for_long),
     ("command killed twice", _command_killed),
+    *(("commits killed 15 times", _commits_killed),) * 3,
 )
 """In turn by number: 161 kills in one turn of all."""
 

@@ -20,7 +20,7 @@ from tests.campaigns.faults.workload import small_tasks
 
 __all__ = ["commit_under_kills"]
 
-_KILLS = 60
+_KILLS = 15
 _LONGEST_S = 0.06
 _FACTORS = range(2, 14)
 

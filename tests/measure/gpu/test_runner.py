@@ -29,7 +29,7 @@ PLACES = ("0000:01:00.0", "0000:81:00.0")
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuRunner]:
-    options = MeasureOptions(run_timeout_s=1.0, lock_folder=tmp_path_factory.mktemp("locks"))
+    options = MeasureOptions(run_timeout_s=0.4, lock_folder=tmp_path_factory.mktemp("locks"))
     gpus = [Gpu(number, place) for number, place in enumerate(PLACES)]
     module = "tests.measure.gpu.simulated"
     with GpuRunner(gpus, options, BUILDER, module=module) as runner:

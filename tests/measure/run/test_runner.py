@@ -48,7 +48,7 @@ TASK = task_of(DAG)
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRunner]:
-    options = MeasureOptions(run_timeout_s=1.5, lock_folder=tmp_path_factory.mktemp("locks"))
+    options = MeasureOptions(run_timeout_s=0.5, lock_folder=tmp_path_factory.mktemp("locks"))
     with LocalRunner(options, PlantedBuilder()) as runner:
         yield runner
 
@@ -109,7 +109,7 @@ def test_rounds_end_before_the_time_is_up(tmp_path):
     options = MeasureOptions(policy=TimingPolicy(turns_s=1e9), lock_folder=tmp_path)
     with LocalRunner(options, PlantedBuilder()) as runner:
         assert all(result.ok for result in runner.retime(TASK, states, rounds=1))
-        with until(time.monotonic() + 3.0):
+        with until(time.monotonic() + 1.0):
             results = runner.retime(TASK, states, rounds=10**6)
     assert [result.kind for result in results] == [TrialKind.OK] * 2
     assert 1 <= len(results[0].seconds) == len(results[1].seconds) < 10**6

@@ -264,13 +264,15 @@ def test_an_interrupt_while_waiting_ends_the_worker():
 
 
 DRIVER = """
-import sys
+import time
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.started import Process
 from ansorpy.measure.workers.supervisor import Worker
-worker = Worker("tests.measure.payload")
-print(worker.request(Message("who"), 20.0).fields["pid"], flush=True)
-worker.request(Message(sys.argv[1], {"s": 60.0}), 60.0)
+workers = [Worker("tests.measure.payload") for _ in range(3)]
+print(*(worker.request(Message("who"), 20.0).fields["pid"] for worker in workers), flush=True)
+for worker, kind in zip(workers, ("spin", "deaf", "sleep")):
+    worker.send(Message(kind, {"s": 60.0}), time.monotonic() + 60.0)
+print("busy", flush=True)
+workers[0].receive(60.0)
 """
 
 
@@ -309,20 +311,21 @@ def has_ended(identity: str) -> bool:
     return comes_true(lambda: not is_running(identity))
 
 
-@pytest.mark.parametrize("busy_with", ["spin", "deaf", "sleep"])
-def test_a_killed_driver_leaves_no_orphan(busy_with):
+def test_a_killed_driver_leaves_no_orphan():
+    """Whether its workers compute, ignore signals or sleep."""
     driver = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, busy_with],
+        [sys.executable, "-c", DRIVER],
         stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": ROOT},
     )  # fmt: skip
     assert driver.stdout is not None
-    identity = process_identity(int(driver.stdout.readline()))
-    assert is_running(identity)
+    identities = [process_identity(int(pid)) for pid in driver.stdout.readline().split()]
+    assert driver.stdout.readline() == "busy\n"
+    assert len(identities) == 3 and all(is_running(identity) for identity in identities)
     time.sleep(0.2)
     driver.kill()
     driver.wait()
     driver.stdout.close()
-    assert has_ended(identity)
+    assert all(has_ended(identity) for identity in identities)
 
 
 def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
