@@ -17,6 +17,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import ansorpy
+from ansorpy.api.replay import replay
 from ansorpy.cost.models import MODELS
 from ansorpy.errors import ForeignFile, UsageError, VerificationFailed
 from ansorpy.ir.builders import sqrt, sum
@@ -394,17 +395,20 @@ def test_real_runs_have_the_same_history_and_bytes_in_another_process(path: Path
         for budget in (Budget(trials=6, time_limit_s=100), Budget(time_limit_s=0.5)):
             with Database(path) as database:
                 tune_tasks(entries(*tasks), budget, runner, database=database, options=options)
-    for run in ("1", "2"):
-        finished = subprocess.run(
-            [sys.executable, "-m", "ansorpy", "db", "replay", "--db", str(path), "--run", run,
-             "--json"],
-            capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": ROOT, "PYTHONHASHSEED": run},
-        )  # fmt: skip
-        assert finished.returncode == 0, finished.stderr
-        [again] = json.loads(finished.stdout)
-        assert again["same"] and again["divergence"] == "" and len(again["tasks"]) == 2
-        assert all(task["timed"] == task["rebuilt"] != "" for task in again["tasks"])
+    [again] = replay(path, 1)
+    assert again.is_same and again.divergence == "" and len(again.tasks) == 2
+    finished = subprocess.run(
+        [sys.executable, "-m", "ansorpy", "db", "replay", "--db", str(path), "--run", "2",
+         "--json"],
+        capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": ROOT, "PYTHONHASHSEED": "2"},
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    [resumed] = json.loads(finished.stdout)
+    assert resumed["same"] and resumed["divergence"] == "" and len(resumed["tasks"]) == 2
+    programs = [(t.timed, t.rebuilt) for t in again.tasks]
+    programs += [(t["timed"], t["rebuilt"]) for t in resumed["tasks"]]
+    assert all(timed == rebuilt != "" for timed, rebuilt in programs)
 
 
 def test_other_code_is_refused(path: Path) -> None:
