@@ -98,7 +98,7 @@ def test_learning_beats_sampling_blindly() -> None:
     task = matmul(96, 96, 96)
     learnt: list[float] = []
     blind: list[float] = []
-    for seed in range(3):
+    for seed in range(2):
         trees = search(task, model=BoostedTrees(), strategy=Sampling, seed=seed)
         learnt.append(best_s(rounds(trees, 40)))
         blind_search = search(task, model=Blind(), strategy=Sampling, seed=seed)
@@ -109,11 +109,11 @@ def test_learning_beats_sampling_blindly() -> None:
 def test_the_same_seed_gives_the_same_history() -> None:
     task = matmul(24, 36, 48)
     one, two = FormulaRunner(), FormulaRunner()
-    rounds(search(task, one, seed=3, source=SketchSampler(task)), 24)
-    rounds(search(task, two, seed=3, source=SketchSampler(task)), 24)
+    rounds(search(task, one, seed=3, source=SketchSampler(task)), 16)
+    rounds(search(task, two, seed=3, source=SketchSampler(task)), 16)
     assert one.seen == two.seen
     three = FormulaRunner()
-    rounds(search(task, three, seed=4), 24)
+    rounds(search(task, three, seed=4), 16)
     assert three.seen != one.seen
 
 
@@ -325,13 +325,13 @@ def test_what_was_prepared_is_scored_by_the_model_of_the_day() -> None:
 def test_enough_is_prepared_after_many_measurements() -> None:
     task = matmul(48, 48, 48)
     at = Context(task, sampler(task), AnalyticModel(), np.random.default_rng(0))
-    strategy = Evolution(population=256, considered=32)
+    strategy = Evolution(population=128, considered=16)
     for _ in range(8):
-        picked = strategy.ask(at, 32).best[:32]
-        assert len(picked) == 32
+        picked = strategy.ask(at, 16).best[:16]
+        assert len(picked) == 16
         at.note(picked)
         results = [MeasureResult(TrialKind.OK, (true_seconds(task, c.state()),)) for c in picked]
-        strategy.prepare(at, 32)
+        strategy.prepare(at, 16)
         strategy.tell(list(zip(picked, results, strict=True)))
 
 

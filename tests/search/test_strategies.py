@@ -80,7 +80,7 @@ class Indifferent(StaticModel):
 
 @EVERY
 def test_scores_that_are_all_the_same_will_do(name: str) -> None:
-    at = context(model=Indifferent(), source=SketchSampler(matmul(24, 24, 24)))
+    at = context(model=Indifferent())
     tried = measured(small_strategy(name)(), at, predicted, rounds=2)
     assert len({c.key for c in tried}) == 16
     assert all(np.isfinite(c.score) for c in tried)
@@ -218,7 +218,7 @@ def test_annealing_finds_what_sampling_as_much_does_not() -> None:
         strategy = Annealing(chains=chains, steps=steps)
         return max(c.score for c in strategy.ask(context(seed, n=384), 8).best)
 
-    gains = [best(12, 256, s) / best(0, 13 * 256, s) for s in range(2)]
+    gains = [best(12, 64, s) / best(0, 13 * 64, s) for s in range(2)]
     assert np.mean(gains) > 1.0
 
 

@@ -99,7 +99,7 @@ class Ended:
 
 def tuned(curves: Sequence[Curve], budget: Budget, slower: float = 1.0) -> list[Ended]:
     """Tune tasks that improve along *curves*."""
-    tasks = [matmul(16, 16, 16 + n) for n in range(len(curves))]
+    tasks = [matmul(1, 64, 64 + n) for n in range(len(curves))]
     sources = [sampler(task) for task in tasks]
     least = [roofline_seconds(t, s.definitions) for t, s in zip(tasks, sources, strict=True)]
     runner = CurveRunner(

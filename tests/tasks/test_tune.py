@@ -177,12 +177,12 @@ def test_time_too_short_for_one_task_is_left_to_another() -> None:
     clock = SlowClock(runner=Slow(slow=tasks[0].task.key))
     options = replace(QUICK, scheduler=RoundRobin, round_size=1, retime=False)
     tuned = tune_tasks(
-        tasks, Budget(time_limit_s=600), clock.runner, clock.database, options=options,
+        tasks, Budget(time_limit_s=150), clock.runner, clock.database, options=options,
         journal=clock,
     )  # fmt: skip
     slow, quick = (outcome.history.trials for outcome in tuned.outcomes)
     assert tuned.ended is Ending.TIME and quick > slow + 2
-    assert 598 <= clock.shown_s() <= 601
+    assert 148 <= clock.shown_s() <= 151
 
 
 @dataclass
@@ -274,10 +274,11 @@ def test_rooflines_are_of_the_fastest_definition() -> None:
 
 def test_the_database_keeps_why_a_run_ended(tmp_path: Path) -> None:
     with Database(tmp_path / "tune.db") as database:
-        tune_tasks([TASKS[0]], Budget(trials=4), FormulaRunner(), database=database)
+        tune_tasks([TASKS[0]], Budget(trials=4), FormulaRunner(), database=database, options=QUICK)
         assert database.sessions.all()[0].reason == Ending.TRIALS.value
     with Database(tmp_path / "tune.db") as database:
-        tune_tasks([weighted(scale(5))], Budget(trials=500), FormulaRunner(), database=database)
+        tasks, budget = [weighted(scale(5))], Budget(trials=500)
+        tune_tasks(tasks, budget, FormulaRunner(), database=database, options=QUICK)
     with Database(tmp_path / "tune.db") as database:
         assert database.sessions.all()[1].reason == Ending.NOTHING_LEFT.value
 
@@ -296,15 +297,16 @@ def raising(error: BaseException) -> FormulaRunner:
 def test_what_is_raised_after_a_search_does_not_hide_why_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "tune.db"
     with pytest.raises(ZeroDivisionError), Database(path) as database:
-        tune_tasks([TASKS[0]], Budget(trials=8), FormulaRunner(), database=database)
+        tune_tasks([TASKS[0]], Budget(trials=8), FormulaRunner(), database=database, options=QUICK)
         raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError), Database(path) as database:
-        tune_tasks([TASKS[0]], Budget(trials=16), raising(KeyboardInterrupt()), database=database)
+        runner = raising(KeyboardInterrupt())
+        tune_tasks([TASKS[0]], Budget(trials=16), runner, database=database, options=QUICK)
         raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError), Database(path) as database:
-        tune_tasks([TASKS[0]], Budget(trials=16), FormulaRunner(), database=database)
+        tune_tasks([TASKS[0]], Budget(trials=16), FormulaRunner(), database=database, options=QUICK)
         runner = raising(ZeroDivisionError())
-        tune_tasks([TASKS[0]], Budget(trials=24), runner, database=database)
+        tune_tasks([TASKS[0]], Budget(trials=24), runner, database=database, options=QUICK)
     with Database(path) as database:
         reasons = [run.reason for run in database.sessions.all()]
     assert reasons == [Ending.TRIALS.value, Ending.INTERRUPTED.value, "ZeroDivisionError"]
@@ -313,12 +315,12 @@ def test_what_is_raised_after_a_search_does_not_hide_why_it_ended(tmp_path: Path
 def test_a_resumed_run_sees_a_plateau_in_its_own_trials(tmp_path: Path) -> None:
     with Database(tmp_path / "tune.db") as database:
         runner = FormulaRunner()
-        tune_tasks([TASKS[0]], Budget(trials=100), runner, database=database, options=QUICK)
+        tune_tasks([TASKS[0]], Budget(trials=48), runner, database=database, options=QUICK)
         budget = Budget(trials=400, plateau=12)
         tuned = tune_tasks([TASKS[0]], budget, runner, database=database, options=QUICK)
     [outcome] = tuned.outcomes
-    new = outcome.history.trials - 100
-    assert tuned.ended is Ending.NOTHING_LEFT and outcome.history.earlier == 100
+    new = outcome.history.trials - 48
+    assert tuned.ended is Ending.NOTHING_LEFT and outcome.history.earlier == 48
     assert 12 <= outcome.history.since_gain <= new < 100
 
 
@@ -531,7 +533,7 @@ def test_finalists_are_timed_again_once(tmp_path: Path) -> None:
     assert again(24, replace(QUICK, retime=False)) == []
     assert again(24) == both
     assert again(24) == []
-    assert again(64) and again(64) == []
+    assert again(48) and again(48) == []
 
 
 @dataclass
@@ -674,7 +676,7 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
     options = replace(RANDOM, networks=(TunedNetwork((0.0, 0.0), regions=(region,)),))
     reports: list[tuple[Progress, int]] = []
     tune_anew(
-        TASKS[:2], Budget(trials=64), FormulaRunner(), options=options,
+        TASKS[:2], Budget(trials=40), FormulaRunner(), options=options,
         listener=lambda progress: reports.append((progress, len(region.sums))),
     )  # fmt: skip
     unchanged = [
@@ -682,7 +684,7 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
         for (one, before), (other, after) in pairwise(reports)
         if one.phase is other.phase is Phase.SEARCHING and one.best_s == other.best_s
     ]
-    assert len(unchanged) > 32 and not any(unchanged)
+    assert len(unchanged) > 20 and not any(unchanged)
     totals = [progress.total_s for progress, _ in reports if progress.total_s is not None]
     assert totals == sorted(totals, reverse=True) and totals[0] > totals[-1] > 0
 
