@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,9 @@ from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, Judged, Knowing, common_level, judge
 from tests.cost.populations import SHAPE, population, true_seconds
 from tests.cost.tasks import matmul_task
+
+FEW = BoostedOptions(8)
+"""Few trees, where it does not matter how well they rank."""
 
 
 def recorded(n: int, seed: int) -> TaskSamples:
@@ -57,7 +62,7 @@ def test_the_level_most_tasks_have_is_chosen_and_models_left_out() -> None:
     tasks = {f"t{n}": recorded(count, n) for n, count in enumerate((24, 48, 50, 90))}
     assert common_level(tasks) == 32
     assert common_level({"t": tasks["t0"]}) == 8
-    found = judge(tasks, (8,), models=(Knowing.OTHERS,))
+    found = judge(tasks, (8,), models=(Knowing.OTHERS,), options=FEW)
     assert [j.knowing for j in found] == [Knowing.OTHERS] * 4
 
 
@@ -67,7 +72,7 @@ def test_trees_without_trust_rank_as_the_closed_form_does() -> None:
     asked = (Knowing.NOTHING, Knowing.OTHERS)
     figures: dict[float, dict[Knowing, list[float]]] = {}
     for trust in (0.0, 1.0):
-        found = judge(tasks, (8,), models=asked, options=BoostedOptions(trust=trust))
+        found = judge(tasks, (8,), models=asked, options=replace(FEW, trust=trust))
         figures[trust] = {
             k: [j.figures.correlation for j in found if j.knowing is k] for k in asked
         }
@@ -83,9 +88,9 @@ def test_only_models_that_are_asked_for_are_trained(monkeypatch: pytest.MonkeyPa
         refit(model)
 
     monkeypatch.setattr(BoostedTrees, "refit", counted)
-    judge({"t": recorded(48, 1)}, (8, 32), models=(Knowing.OTHERS,))
+    judge({"t": recorded(48, 1)}, (8, 32), models=(Knowing.OTHERS,), options=FEW)
     assert len(trained) == 1
-    judge({"t": recorded(48, 1)}, (8, 32), models=(Knowing.OWN,))
+    judge({"t": recorded(48, 1)}, (8, 32), models=(Knowing.OWN,), options=FEW)
     assert len(trained) == 1 + 3
 
 

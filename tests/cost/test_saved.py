@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,12 @@ TASK = matmul_task(*SHAPE)
 FAMILY = TASK.target.family
 
 
+@cache
+def kept() -> SavedModel:
+    """A trained model, of which each call gives one that learns apart."""
+    return SavedModel.of(trained(), FAMILY)
+
+
 def test_what_was_saved_scores_the_same_without_the_records(tmp_path: Path) -> None:
     model, (programs, _) = trained(), population(50, 7)
     saved = SavedModel.of(model, FAMILY)
@@ -34,7 +41,7 @@ def test_what_was_saved_scores_the_same_without_the_records(tmp_path: Path) -> N
 
 
 def test_it_ranks_from_the_first_and_goes_on_learning() -> None:
-    model = SavedModel.of(trained(), FAMILY)()
+    model = kept()()
     programs, columns = population(60, 5)
     seconds = true_seconds(columns)
     before = rank_correlation(model.predict(TASK, programs), -seconds)
@@ -47,7 +54,7 @@ def test_it_ranks_from_the_first_and_goes_on_learning() -> None:
 
 
 def test_below_enough_programs_it_stands_as_it_was() -> None:
-    saved = SavedModel.of(trained(), FAMILY)
+    saved = kept()
     model, (programs, columns) = saved(), population(4, 3)
     model.learn(TASK, programs, true_seconds(columns)[::-1].copy())
     model.refit()
@@ -55,7 +62,7 @@ def test_below_enough_programs_it_stands_as_it_was() -> None:
 
 
 def test_what_was_learnt_on_top_is_saved_too() -> None:
-    model, (programs, columns) = SavedModel.of(trained(), FAMILY)(), population(40, 9)
+    model, (programs, columns) = kept()(), population(40, 9)
     model.learn(TASK, programs, true_seconds(columns)[::-1].copy())
     model.refit()
     again = SavedModel.parse(SavedModel.of(model, FAMILY).text(), "m")
@@ -64,7 +71,7 @@ def test_what_was_learnt_on_top_is_saved_too() -> None:
 
 
 def test_two_calls_give_models_that_learn_apart() -> None:
-    saved = SavedModel.of(trained(), FAMILY)
+    saved = kept()
     one, other = saved(), saved()
     programs, columns = population(32, 4)
     one.learn(TASK, programs, true_seconds(columns))
@@ -97,7 +104,7 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
 
 
 def test_other_features_are_told_from_other_files() -> None:
-    head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
+    head, _, trees = kept().text().partition("\n")
     for version in ("0123", FEATURE_VERSION, f"{FEATURE_VERSION}-{PRIOR_VERSION + 1}"):
         other = json.dumps({**json.loads(head), "features": version})
         with pytest.raises(ForeignFile, match="features or an analytic model that differ"):
@@ -108,20 +115,20 @@ def test_other_features_are_told_from_other_files() -> None:
     "field", [{"trees": [["x", 5]]}, {"trees": [5]}, {"programs": -1}, {"surprise": 1}]
 )
 def test_a_damaged_head_is_refused(field: dict[str, object]) -> None:
-    head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
+    head, _, trees = kept().text().partition("\n")
     with pytest.raises(ForeignFile, match=r"^m\.txt is damaged"):
         SavedModel.parse(f"{json.dumps({**json.loads(head), **field})}\n{trees}", "m.txt")
 
 
 @pytest.mark.parametrize("field", [{"trees": [[1.0, 5]]}, {"digest": "0" * 64}])
 def test_a_head_that_is_not_of_its_trees_is_refused(field: dict[str, object]) -> None:
-    head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
+    head, _, trees = kept().text().partition("\n")
     with pytest.raises(ForeignFile, match=r"^m\.txt is damaged: its trees"):
         SavedModel.parse(f"{json.dumps({**json.loads(head), **field})}\n{trees}", "m.txt")
 
 
 def test_anyone_may_have_written_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved = SavedModel.of(trained(), FAMILY)
+    saved = kept()
     monkeypatch.setenv("ANSORPY_STATE", str(tmp_path / "stranger"))
     theirs = saved.text()
     monkeypatch.undo()
@@ -130,7 +137,7 @@ def test_anyone_may_have_written_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_trees_that_lightgbm_must_not_see_are_refused_with_the_file() -> None:
     """Its parser trusts the indices of a tree's children; here the digest says that all is well."""
-    trees = SavedModel.of(trained(), FAMILY)().trees()
+    trees = kept()().trees()
     changed = re.sub(r"left_child=\S+", "left_child=900000", trees[0].text, count=1)
     text = SavedModel(FAMILY, 1, 1, (WeightedTrees(1.0, changed),)).text()
     with pytest.raises(ForeignFile, match=r"^m\.txt is damaged: .* its nodes are no tree"):
@@ -139,7 +146,7 @@ def test_trees_that_lightgbm_must_not_see_are_refused_with_the_file() -> None:
 
 @pytest.mark.parametrize("cut", [1, 1000])
 def test_damaged_trees_are_refused(cut: int) -> None:
-    text = SavedModel.of(trained(), FAMILY).text()
+    text = kept().text()
     with pytest.raises(ForeignFile, match="damaged: its trees"):
         SavedModel.parse(text[:-cut], "m.txt")
 

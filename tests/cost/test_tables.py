@@ -39,7 +39,7 @@ def test_rows_of_drawn_sketches_equal_their_programs_alone(
         views = view_nest(sketch.space.nest(table), len(table))
         features = [view.spread(extract(view)) for view in views]
         seconds = model.seconds(task, views)
-        for row in range(0, len(table), 5):
+        for row in range(0, len(table), 9):
             alone = view_nest(build_nest(sketch.resolve(table[row]), {}), 1)
             for together, view in zip(features, alone, strict=True):
                 np.testing.assert_array_equal(together[row], extract(view)[0])

@@ -96,9 +96,11 @@ def _draw(
         enough = allowed & (axis.used[:, 1] >= lacking[:, None])
         some = enough.any(axis=1, keepdims=True)
         allowed = np.where(some, enough, allowed)
-        common = np.gcd(used[:, 1, None] * axis.used[:, 1], limits.warp)
         later = int(np.prod([axis.common(limits.warp) for axis in order[at + 1 :]]))
-        warps = allowed & (common * later >= limits.warp)
+        # Divisors of a warp are few, so that their products with all groups are, too.
+        before, which = np.unique(np.gcd(used[:, 1], limits.warp), return_inverse=True)
+        common = np.gcd(before[:, None] * axis.used[:, 1], limits.warp)
+        warps = allowed & (common * later >= limits.warp)[which]
         allowed = np.where(warps.any(axis=1, keepdims=True), warps, allowed)
         # A group has the largest of these keys with a probability proportional to its weight.
         keys = np.log1p(-rng.random(allowed.shape, dtype=np.float32)) / axis.weight

@@ -61,15 +61,18 @@ _NETWORKS: Mapping[str, Callable[[], onnx.ModelProto]] = {
 }
 
 
-def planted(fault: Fault, kind: TrialKind) -> Callable[[SmokeGpu], str]:
-    """A program with *fault* is recorded as *kind*, and the next one is measured."""
+def planted(fault: Fault, kind: TrialKind, hangs_s: float = _HANGS_S) -> Callable[[SmokeGpu], str]:
+    """A program with *fault* is recorded as *kind*, and the next one is measured.
+
+    One that does not return is given up after *hangs_s*.
+    """
 
     def check(gpu: SmokeGpu) -> str:
         task = Task(ComputeDAG.of(doubling()), gpu.target, 1, name="doubling")
         with tempfile.TemporaryDirectory() as folder:
             options = MeasureOptions(builders=1, lock_folder=Path(folder))
             if fault == "hang":
-                options = replace(options, run_timeout_s=_HANGS_S)
+                options = replace(options, run_timeout_s=hangs_s)
             builder = PlantingBuilder(gpu, fault)
             with GpuRunner([Gpu(0, "planted")], options, builder, module=gpu.worker) as runner:
                 states = [blocked(), planted_state(), blocked(64)]

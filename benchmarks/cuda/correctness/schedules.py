@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.common.command import say
 from benchmarks.cuda.gpu_run import GpuRun
-from benchmarks.cuda.smoke.machine import SmokeGpu, real
-from tests.campaigns.campaign import Tally, Worst
-from tests.campaigns.device import device_campaign
+from tests.campaigns.campaign import Campaign, Tally, Worst
+from tests.campaigns.device import DEVICE
 from tests.campaigns.pool import Ended, ended
 
 __all__ = ["Failed", "Schedules", "check_schedules"]
@@ -74,9 +73,9 @@ class Schedules(GpuRun):
 
 def check_schedules(
     run: Schedules, file: Path, count: int, jobs: int, until_s: float,
-    gpu: Callable[[], SmokeGpu] = real,
+    campaign: Campaign = DEVICE,
 ) -> Schedules:  # fmt: skip
-    """Run cases until *count* schedules were compared, or *until_s* have passed.
+    """Run cases of *campaign* until *count* schedules were compared, or *until_s* have passed.
 
     Cases that *run* has are not run again, except those that failed.
     """
@@ -94,7 +93,7 @@ def check_schedules(
                 done.add(number)
                 yield number
 
-    for case in ended(device_campaign(gpu), run.seed, numbers(), jobs, until_s):
+    for case in ended(campaign, run.seed, numbers(), jobs, until_s):
         run.add(case)
         run.took_s = before + monotonic() - began
         if case.error:

@@ -15,12 +15,14 @@ from benchmarks.cuda.correctness import checks
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.smoke.checks import small_network
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu
-from benchmarks.cuda.smoke.stage import SmokeRun, check_all, check_one
+from benchmarks.cuda.smoke.stage import check_one
+from tests.benchmarks.cuda.quick import QUICK
 from tests.benchmarks.cuda.simulated_smoke import simulated
 from tests.campaigns.campaign import run_case
 from tests.campaigns.device import PROGRAMS, device_campaign
 
-SIMULATED = "tests.benchmarks.cuda.simulated_smoke"
+NUMBERS = 0, 5, 2, 3, 4, 31
+"""Cases of all kinds.  That of attention has one query and key: others take seconds to lower."""
 
 
 def wrong() -> SmokeGpu:
@@ -39,10 +41,10 @@ def lost() -> SmokeGpu:
     return SmokeGpu(gpu.device, gpu.target, build, gpu.planted)  # type: ignore[arg-type]
 
 
-def test_a_planted_hang_is_survived(tmp_path: Path) -> None:
-    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", ["planted.hang"], module=SIMULATED)
-    [check] = run.checks
-    assert check.outcome == "ok" and check.said.startswith("timeout: "), check.line
+def test_a_planted_hang_is_survived() -> None:
+    check = checks.planted("hang", TrialKind.TIMEOUT, 2.0)
+    found = check_one("a", simulated, {"a": check})
+    assert found.outcome == "ok" and found.said.startswith("timeout: "), found.line
 
 
 def test_what_is_not_recorded_as_planted_has_failed() -> None:
@@ -87,7 +89,11 @@ def test_networks_agree_with_onnxruntime() -> None:
     assert re.fullmatch(r"differs by \d\.\de-0[7-9] of the largest value", said)
 
 
-@pytest.mark.parametrize("number", [PROGRAMS.index(kind) for kind in dict.fromkeys(PROGRAMS)])
+def test_the_cases_are_of_every_kind() -> None:
+    assert {PROGRAMS[number % len(PROGRAMS)] for number in NUMBERS} == set(PROGRAMS)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_every_kind_of_schedule_runs(number: int) -> None:
     kinds = run_case(device_campaign(simulated), 0, number).kinds
     assert kinds["programs"] > 0
@@ -95,14 +101,12 @@ def test_every_kind_of_schedule_runs(number: int) -> None:
 
 def test_schedules_resume_until_there_are_enough(tmp_path: Path) -> None:
     file = tmp_path / "cuda.schedules.json"
-    run = check_schedules(Schedules(gpu="GPU"), file, 10, 1, 60.0, simulated)
+    run = check_schedules(Schedules(gpu="GPU"), file, 10, 1, 60.0, QUICK)
     assert run.programs >= 10 and not run.failures
     assert Schedules(gpu="GPU", seed=0).resumed(file) == run
-    again = check_schedules(
-        Schedules(gpu="GPU", seed=0).resumed(file), file, 10, 1, 60.0, simulated
-    )
+    again = check_schedules(Schedules(gpu="GPU", seed=0).resumed(file), file, 10, 1, 60.0, QUICK)
     assert again.cases == run.cases
-    more = check_schedules(again, file, run.programs + 1, 1, 60.0, simulated)
+    more = check_schedules(again, file, run.programs + 1, 1, 60.0, QUICK)
     assert more.programs > run.programs and len(set(more.cases)) == len(more.cases)
     with pytest.raises(ForeignFile, match="are of GPU and seed 0, not of T4 and seed 0"):
         Schedules(gpu="T4", seed=0).resumed(file)
@@ -115,18 +119,19 @@ def test_a_wrong_program_fails_with_the_command_that_repeats_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "cuda.schedules.json"
-    run = check_schedules(Schedules(gpu="GPU", seed=3), file, 1, 1, 1.0, wrong)
+    run = check_schedules(Schedules(gpu="GPU", seed=3), file, 1, 1, 0.0, device_campaign(wrong))
     assert run.failures and not run.programs
     failure = Schedules(gpu="GPU", seed=3).resumed(file).failures[0]
     assert failure.command == f"python -m tests.campaigns device --seed 3 --only {failure.number}"
     assert f"case {failure.number}" in capsys.readouterr().err
     # What failed is run again.
-    mended = check_schedules(run, file, 1, 1, 60.0, simulated)
+    mended = check_schedules(run, file, 1, 1, 60.0, device_campaign(simulated))
     assert failure.number in mended.cases and not mended.failures
 
 
 def test_a_lost_context_ends_its_process_only(tmp_path: Path) -> None:
-    run = check_schedules(Schedules(gpu="GPU"), tmp_path / "a.json", 1, 1, 0.0, lost)
+    file, campaign = tmp_path / "a.json", device_campaign(lost)
+    run = check_schedules(Schedules(gpu="GPU"), file, 1, 1, 0.0, campaign)
     assert run.failures
     assert all("the GPU's context is lost" in failure.seen for failure in run.failures)
 

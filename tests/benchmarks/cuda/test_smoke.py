@@ -84,8 +84,12 @@ def test_checks_side_by_side_share_the_cores(
     few: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     affinity = os.sched_getaffinity(0)
-    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=SIMULATED, jobs=2)
+    quick = "tests.benchmarks.cuda.quick"
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=quick, jobs=2)
     assert {c.name: c.outcome for c in run.checks} == dict(zip(few, ["ok", "skipped"], strict=True))
+    cores = sorted(affinity)
+    shares = {str(set(cores[n::2]) or affinity) for n in range(2)}
+    assert {c.said for c in run.checks} <= shares, "each has the cores of its half"
     assert os.sched_getaffinity(0) == affinity
 
 

@@ -1,4 +1,4 @@
-"""All stages from the command line on a simulated GPU, and what is printed of them."""
+"""All stages from the command line without a GPU, and what is printed of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.cuda.run import main
 from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all
 from benchmarks.cuda.summary import file_of, summary
 from benchmarks.ops.suite import cases
-from tests.benchmarks.cuda.simulated_smoke import simulated
+from tests.benchmarks.cuda.quick import QUICK
 from tests.benchmarks.cuda.test_rank import SMALL, opened
 from tests.codegen.cuda.simulated import GPU
 
@@ -36,7 +36,7 @@ class FakeTorch:
 
 @pytest.fixture
 def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The stages on a simulated GPU, with few and small cases; the steps that were measured."""
+    """The stages with few cases, quick or on a simulated GPU; the steps that were measured."""
     measured: list[str] = []
 
     def quick(name: str, torch: object, settings: FigureSettings, limit_s: float) -> Figures:
@@ -47,7 +47,7 @@ def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return [Step(name, 1.0, tune_s, partial(quick, name)) for name in ("matmul.a", "matmul.b")]
 
     def checked(run: SmokeRun, file: Path, names: Any = None, **rest: Any) -> SmokeRun:
-        rest["module"] = "tests.benchmarks.cuda.simulated_smoke"
+        rest["module"] = "tests.benchmarks.cuda.quick"
         chosen = ["network.squeezenet"] if names else ["driver.memory"]
         return check_all(run, file, chosen, **rest)
 
@@ -64,7 +64,7 @@ def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name, made in {
         "missing": list, "cuda_torch": FakeTorch, "steps": few, "check_all": checked,
         "_software": lambda torch: {"torch": "2"}, "rank_all": ranked,
-        "check_schedules": partial(check_schedules, gpu=simulated),
+        "check_schedules": partial(check_schedules, campaign=QUICK),
     }.items():  # fmt: skip
         monkeypatch.setattr(run, name, made)
     return measured

@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import TrialKind
 from ansorpy.schedule.state import State
@@ -18,13 +17,18 @@ from ansorpy.search.trials import MeasuredTrials
 from benchmarks.spaces.grid import Grid
 from benchmarks.spaces.grid_source import GridRunner, GridSource
 from tests.benchmarks.spaces.grids import grid_of
-from tests.search.small import small_strategy
+from tests.search.small import TREES, small_strategy
 from tests.search.tasks import dense_relu, matmul
 
 
 @cache
 def small() -> Grid:
     return grid_of(matmul(48, 36, 60))
+
+
+@cache
+def searched() -> Grid:
+    return grid_of(dense_relu(24, 36, 48), points=20)
 
 
 def test_what_is_drawn_mutated_and_crossed_stays_in_the_cut_domains(
@@ -82,12 +86,12 @@ def test_the_default_schedule_is_answered_other_programs_are_not_recorded() -> N
 
 @pytest.mark.parametrize("strategy", STRATEGIES.names)
 def test_every_strategy_searches_a_grid_to_its_end(strategy: str) -> None:
-    grid = grid_of(dense_relu(24, 36, 48), points=40)
+    grid = searched()
     source = GridSource(grid)
     options = SearchOptions(strategy=small_strategy(strategy), seed=1)
     database = Database()
     trials = MeasuredTrials(GridRunner(source), database)
-    search = TaskSearch(grid.task, source, BoostedTrees(), trials, options)
+    search = TaskSearch(grid.task, source, TREES(), trials, options)
     while not search.exhausted and search.history.trials < 2 * len(grid.rows):
         search.step(8)
     assert TrialKind.NOT_RECORDED not in search.history.failures
