@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Protocol
 
 from ansorpy.errors import UsageError
@@ -171,8 +172,13 @@ class Target:
     @property
     def feature_set(self) -> frozenset[str]:
         """The names of the features in use: those in ``features`` that are not taken away."""
-        names = filter(None, self.features.split(","))
-        return frozenset(name.lstrip("+") for name in names if not name.startswith("-"))
+        return _features_in(self.features)
+
+
+@cache
+def _features_in(text: str) -> frozenset[str]:
+    names = filter(None, text.split(","))
+    return frozenset(name.lstrip("+") for name in names if not name.startswith("-"))
 
 
 def family_of(key: str) -> str:

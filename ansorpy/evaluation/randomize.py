@@ -65,7 +65,8 @@ def random_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     drawn = {}
     for name, (role, fan_in) in sorted(weight_roles(model).items()):
         rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        values = _draw(rng, role, constants[name].shape, fan_in).astype(constants[name].dtype)
+        values = _draw(rng, role, constants[name].shape, fan_in)
+        values = values.astype(constants[name].dtype, copy=False)
         drawn[name] = numpy_helper.from_array(values, name)
     nodes = [n for n in graph.node if n.op_type not in _SOURCES or n.output[0] not in drawn]
     read = {name for n in nodes for name in n.input} | {o.name for o in graph.output}
@@ -154,4 +155,6 @@ def _draw(
     if role is Role.SCALE:
         return rng.uniform(0.5, 1.5, shape).astype(np.float32)
     deviation = np.float32(np.sqrt(2.0 / fan_in) if role is Role.WEIGHT else 0.1)
-    return rng.standard_normal(shape, dtype=np.float32) * deviation
+    values = rng.standard_normal(shape, dtype=np.float32)
+    values *= deviation  # where they are: they may take hundreds of megabytes
+    return values

@@ -104,8 +104,10 @@ def test_a_failing_engine_is_named(
     monkeypatch: pytest.MonkeyPatch, contender: Contender, kind: type[Exception], message: str
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    # One that fails after it is loaded may be taken for another.
+    others = [_contender("good", seconds=0.0)] if contender.arguments else []
     with pytest.raises(kind, match=message):
-        compare([_contender("good", seconds=0.0), contender], QUICK)
+        compare([*others, contender], QUICK)
 
 
 def test_an_engine_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

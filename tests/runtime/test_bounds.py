@@ -146,8 +146,8 @@ CASES: list[tuple[ModelProto, AnyBound, list[Any], list[Any]]] = [
     (shaped("Tile", ["x", "s"], "s", 2), 5, [[1, 1], [5, 3], [2, 5]], [[6, 1], [1, -1]]),
     (shaped("OneHot", ["places", "s", "values"], "s", 0), (1, 11), [1, 4, 11], [0, 12]),
     (shaped("Slice", ["x", "s", "two"], "s", 2), 2, [[0, 0], [1, 0], [0, 1]], [[3, 0]]),
-    (shaped("Resize", ["x", "", "", "s"], "s", 4, mode="linear"), [(1, 1), (1, 1), (1, 9), (1, 7)],
-     [[1, 1, 2, 3], [1, 1, 9, 7], [1, 1, 5, 1]], [[1, 1, 10, 1], [1, 2, 1, 1]]),
+    (shaped("Resize", ["x", "", "", "s"], "s", 4, mode="linear"), [(1, 1), (1, 1), (1, 9), (3, 3)],
+     [[1, 1, 2, 3], [1, 1, 9, 3], [1, 1, 5, 3]], [[1, 1, 10, 3], [1, 2, 1, 3]]),
     (shaped("Trilu", ["x", "s"], "s", 0), 3, [0, 1, 3], [4, -1]),
 ]  # fmt: skip
 
@@ -184,12 +184,14 @@ def test_scales_that_only_a_run_knows(attributes: dict[str, str], rng: Rng) -> N
     ]
     shape = (2, 3, 4, 10)
     model = graph_model(nodes, {"x": shape, "s": (4,)}, ["y"], opset=19)
-    made = compiled(model, None, bounds={"scales": [(1, 1), (1, 1), (0, 4), (1, 2)]})
+    width = 2 if attributes["mode"] == "nearest" else 1  # two axes take twice as long to compile
+    made = compiled(model, None, bounds={"scales": [(1, 1), (1, 1), (0, 4), (1, width)]})
     x = floats(rng, *shape)
     scales = [[1, 1, 1, 1], [1, 1, 2.25, 1.5], [1, 1, 0.5, 2], [1, 1, 4, 1.2]]
     if "align_corners" not in attributes.values():  # onnxruntime takes the rounded length there
         scales += [[1, 1, 0.3, 1.21], [1, 1, 3.9, 1.99]]
     for good in scales:
+        good[3] = min(good[3], width)
         assert_same(made, model, {"x": x, "s": -np.asarray(good, np.float32)})
     for bad in ([1, 1, 5, 1], [1, 1, 0.2, 1], [1, 2, 1, 1], [1, 1.1, 1, 1], [1, 1, 1, 0.5]):
         refused(made, {"x": x, "s": -np.asarray(bad, np.float32)}, "scales.size")

@@ -143,15 +143,33 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def library(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Exported:
+def network_of_sizes() -> tuple[sized.Sized, Network]:
+    return sized.random_network(np.random.default_rng(7), calls=6)
+
+
+@pytest.fixture(scope="module")
+def codes(
+    network_of_sizes: tuple[sized.Sized, Network], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, ObjectCode]:
+    """The kernels of all tests by symbol, which g++ compiles at once."""
+    _, network = network_of_sizes
+    dags = [
+        ("dense_task", programs.dense(), panels),
+        ("tail_task", programs.tail(), bound),
+        ("rows", rows_of_any_number(0, 50), in_two_kernels),
+        ("product", product_of_any_height(), in_boxes),
+        *((f"task{n}", w.dag, bound) for n, w in enumerate(network.workloads())),
+    ]
+    return emulated(dags, tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(scope="module")
+def library(codes: dict[str, ObjectCode], tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """The library of a network of two dense layers and a tail; inputs and expected outputs."""
     tmp_path, rng = tmp_path_factory.mktemp("library"), np.random.default_rng(11)
     layers = [programs.constants(rng), programs.constants(rng)]
     net = programs.network(layers)
     dags = [("dense_task", net.calls[0].dag, panels), ("tail_task", programs.tail(), bound)]
-    codes = emulated(dags, tmp_path / "kernels")
     keys = [w.key for w in net.workloads()]
     tasks = {
         key: with_code(gpu_task(dag, symbol, schedule), codes[symbol])
@@ -331,10 +349,9 @@ def test_its_digest_tells_what_its_calls_read(tmp_path, rng):
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_kernels_are_exported_as_models_are(driver, tmp_path, rng):
+def test_kernels_are_exported_as_models_are(codes, driver, tmp_path, rng):
     w, b = programs.constants(rng)
-    [code] = emulated([("dense", programs.dense(), panels)], tmp_path / "kernels").values()
-    task = with_code(gpu_task(programs.dense(), "dense", panels), code)
+    task = with_code(gpu_task(programs.dense(), "dense_task", panels), codes["dense_task"])
     kernel = Kernel(task, target=GPU, threads=1).bind(W=w, B=b)
     path = kernel.export(tmp_path / "net.so")
     x = rng.standard_normal((programs.N, programs.K), dtype=np.float32)
@@ -346,10 +363,9 @@ def test_kernels_are_exported_as_models_are(driver, tmp_path, rng):
         np.testing.assert_allclose(results["arr_0"], want, rtol=1e-5, atol=1e-5)
 
 
-def test_a_library_takes_every_size(driver, tmp_path, rng):
+def test_a_library_takes_every_size(codes, driver, tmp_path, rng):
     dag, log = rows_of_any_number(0, 50), tmp_path / "calls.txt"
-    [code] = emulated([("rows", dag, in_two_kernels)], tmp_path / "kernels").values()
-    task = with_code(gpu_task(dag, "rows", in_two_kernels), code)
+    task = with_code(gpu_task(dag, "rows", in_two_kernels), codes["rows"])
     path = Kernel(task, target=GPU, threads=1).export(tmp_path / "net.so")
     numbers = (7, 7, 7, 1, 0, 0, 50, 51, 50, 50)
     given = {
@@ -379,10 +395,13 @@ def in_boxes(state: State) -> State:
     return State.replay(state.definition, history)
 
 
-def test_a_library_makes_maps_of_tensors_of_every_size(driver, tmp_path, rng):
-    dag, log = ComputeDAG.of(matmul("float16", dim("n", 0, 150), 64, 96)), tmp_path / "calls.txt"
-    [code] = emulated([("product", dag, in_boxes)], tmp_path / "kernels").values()
-    task = with_code(gpu_task(dag, "product", in_boxes), code)
+def product_of_any_height() -> ComputeDAG:
+    return ComputeDAG.of(matmul("float16", dim("n", 0, 150), 64, 96))
+
+
+def test_a_library_makes_maps_of_tensors_of_every_size(codes, driver, tmp_path, rng):
+    dag, log = product_of_any_height(), tmp_path / "calls.txt"
+    task = with_code(gpu_task(dag, "product", in_boxes), codes["product"])
     path = Kernel(task, target=GPU, threads=1).export(tmp_path / "net.so")
     numbers = (70, 70, 70, 1, 0, 150)
     given = {
@@ -401,13 +420,11 @@ def test_a_library_makes_maps_of_tensors_of_every_size(driver, tmp_path, rng):
     assert Counter(log.read_text().split("\n"))["map"] == 2 * 4
 
 
-def test_a_library_of_a_network_takes_every_size(driver, tmp_path, rng):
-    made, network = sized.random_network(rng, calls=6)
-    dags = [(f"task{n}", w.dag, bound) for n, w in enumerate(network.workloads())]
-    codes = emulated(dags, tmp_path / "kernels")
+def test_a_library_of_a_network_takes_every_size(network_of_sizes, codes, driver, tmp_path, rng):
+    made, network = network_of_sizes
     tasks = {
-        w.key: with_code(gpu_task(dag, symbol, schedule), codes[symbol])
-        for w, (symbol, dag, schedule) in zip(network.workloads(), dags, strict=True)
+        w.key: with_code(gpu_task(w.dag, f"task{n}", bound), codes[f"task{n}"])
+        for n, w in enumerate(network.workloads())
     }
     model = CompiledModel.of(network, tasks, target=GPU, threads=1)
     calls = [sized.feeds(network, sized.drawn_sizes(rng), rng) for _ in range(4)]
@@ -422,7 +439,7 @@ def test_a_library_of_a_network_takes_every_size(driver, tmp_path, rng):
                 np.testing.assert_array_equal(results[f"{k} {n}"], want)
 
 
-def test_tensors_without_elements_take_no_memory(driver, tmp_path, rng):
+def test_tensors_without_elements_take_no_memory(codes, driver, tmp_path, rng):
     rows, nothing = (programs.N, programs.M), (0, programs.M)
     y, past = (TensorInfo(n, s, DType.FLOAT32) for n, s in (("y", rows), ("past", nothing)))
     shapes = {"sums": rows[:1], "more": rows, "none": nothing}
@@ -430,8 +447,7 @@ def test_tensors_without_elements_take_no_memory(driver, tmp_path, rng):
     call = Call("tail", programs.tail(), ("y",), {}, ("sums", "more"))
     values = {t.name: t for t in (y, past, *outputs)}
     net = Network((y, past), outputs, values, (call,), ArenaPlan({}, 0))
-    [code] = emulated([("tail", programs.tail(), bound)], tmp_path / "kernels").values()
-    task = with_code(gpu_task(programs.tail(), "tail", bound), code)
+    task = with_code(gpu_task(programs.tail(), "tail_task", bound), codes["tail_task"])
     model = CompiledModel.of(net, {call.key: task}, target=GPU, threads=1)
     given = rng.standard_normal(rows, dtype=np.float32)
     np.savez(tmp_path / "given.npz", y=given, past=np.zeros(nothing, np.float32))
