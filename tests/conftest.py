@@ -143,14 +143,20 @@ def builders_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "available_cores", lambda: 1)
 
 
-@pytest.fixture(autouse=True)
-def small_population(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches compare fewer candidates, for tests of what happens around them."""
+@pytest.fixture(autouse=True, scope="module")
+def small_population(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Searches compare fewer candidates, for tests of what happens around them.
+
+    Those of a module's fixtures do, too.
+    """
     if request.node.get_closest_marker("whole_search"):
+        yield
         return
-    for part, settings_of in ((Evolution, EVOLUTION), (PredictOptions, PREDICTION)):
-        small = partialmethod(part.__init__, **settings_of.keywords)
-        monkeypatch.setattr(part, "__init__", small)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for part, settings_of in ((Evolution, EVOLUTION), (PredictOptions, PREDICTION)):
+            small = partialmethod(part.__init__, **settings_of.keywords)
+            monkeypatch.setattr(part, "__init__", small)
+        yield
 
 
 @pytest.fixture

@@ -240,6 +240,7 @@ def test_bench_prints_its_table_even_if_the_disk_is_full(
     assert "one run of ansorpy" in said.out and "did not settle" not in said.out
 
 
+@pytest.mark.usefixtures("engines_here")
 def test_bench_profiles_the_calls_of_a_network(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -406,13 +407,14 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
     assert "same history, 4 trials" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("engines_here")
 def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     network, db = str(tmp_path / "net.onnx"), str(tmp_path / "t.db")
     onnx.save(transformer(2), network)
     shared = ["--threads", "1", "--db", db]
-    assert main(["tune", "-v", network, "--trials-per-task", "2", *shared]) == 0
+    assert main(["tune", "-v", network, "--trials-per-task", "1", *shared]) == 0
     err = capsys.readouterr().err
     assert "(and 3 of other ways to partition it)" in err
     assert "ways to partition it" in err and "three kernels" in err and "*" in err
