@@ -65,21 +65,21 @@ def assert_same(model: onnx.ModelProto, found: Model, sizes: Mapping[str, int], 
 
 def test_one_model_runs_at_every_size(tmp_path: Path, rng: Rng) -> None:
     network = encoder()
-    model = ap.compile(network, dims={"seq": (1, 40)}, trials=5, db=tmp_path / "n.db", threads=2)
+    model = ap.compile(network, dims={"seq": (1, 12)}, trials=5, db=tmp_path / "n.db", threads=2)
     loaded = ap.load(model.export(tmp_path / "net.so"))
-    for seq in (1, 2, 7, 16, 31, 40, 7):
+    for seq in (1, 2, 7, 9, 12, 7):
         assert_same(network, model, {"seq": seq}, rng)
         assert_same(network, loaded, {"seq": seq}, rng)
-    with pytest.raises(UsageError, match="seq is from 1 to 40"):
-        assert_same(network, model, {"seq": 41}, rng)
+    with pytest.raises(UsageError, match="seq is from 1 to 12"):
+        assert_same(network, model, {"seq": 13}, rng)
 
 
 def test_several_dimensions_and_programs_that_are_predicted(tmp_path: Path, rng: Rng) -> None:
     network = images()
     model = ap.compile(
-        network, dims={"batch": "1,4", "w": (5, 40)}, effort="none", db=tmp_path / "n.db", threads=1
+        network, dims={"batch": "1,4", "w": (5, 12)}, effort="none", db=tmp_path / "n.db", threads=1
     )
-    for batch, w in ((1, 5), (1, 40), (4, 23), (3, 6)):
+    for batch, w in ((1, 5), (1, 12), (4, 11), (3, 6)):
         assert_same(network, model, {"batch": batch, "w": w}, rng)
 
 
