@@ -11,7 +11,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from functools import partial, partialmethod
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from ansorpy.config import available_cores
-from ansorpy.evaluation.bench import turns
+from ansorpy.evaluation.bench.turns import Policy
 from ansorpy.measure.run import runner
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.tasks.predict import PredictOptions
@@ -143,21 +143,29 @@ def builders_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "available_cores", lambda: 1)
 
 
-@pytest.fixture(autouse=True)
-def small_population(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches compare fewer candidates, for tests of what happens around them."""
+@pytest.fixture(autouse=True, scope="module")
+def small_population(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Searches compare fewer candidates, for tests of what happens around them.
+
+    Those of a module's fixtures do, too.
+    """
     if request.node.get_closest_marker("whole_search"):
+        yield
         return
-    for part, settings_of in ((Evolution, EVOLUTION), (PredictOptions, PREDICTION)):
-        small = partialmethod(part.__init__, **settings_of.keywords)
-        monkeypatch.setattr(part, "__init__", small)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for part, settings_of in ((Evolution, EVOLUTION), (PredictOptions, PREDICTION)):
+            small = partialmethod(part.__init__, **settings_of.keywords)
+            monkeypatch.setattr(part, "__init__", small)
+        yield
 
 
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines are compared in two short bursts instead of until their medians settle."""
-    short = partial(turns.Policy, burst_s=0.02, untimed_s=0.0, least_calls=2, rounds=(1, 2))
-    monkeypatch.setattr(turns, "Policy", short)
+    short = partialmethod(
+        Policy.__init__, burst_s=0.02, untimed_s=0.0, least_calls=2, rounds=(1, 2)
+    )
+    monkeypatch.setattr(Policy, "__init__", short)  # modules have imported the class
 
 
 @pytest.fixture

@@ -27,27 +27,27 @@ Rng = np.random.Generator
 
 def encoder() -> onnx.ModelProto:
     """A layer of attention over any number of rows, with residuals and a masked softmax."""
-    net = Net(x=(1, "seq", 24), mask=(1, 1, 1, "seq"))
+    net = Net(x=(1, "seq", 12), mask=(1, 1, 1, "seq"))
 
     def dense(value: str, k: int, n: int) -> str:
         return net.op("Add", net.op("MatMul", value, net.normal(k, n)), net.normal(n))
 
     def heads(value: str, *perm: int) -> str:
-        return net.op("Transpose", net.reshape(value, 0, -1, 3, 8), perm=perm)
+        return net.op("Transpose", net.reshape(value, 0, -1, 3, 4), perm=perm)
 
-    q, v = (heads(dense("x", 24, 24), 0, 2, 1, 3) for _ in range(2))
-    scores = net.op("MatMul", q, heads(dense("x", 24, 24), 0, 2, 3, 1))
+    q, v = (heads(dense("x", 12, 12), 0, 2, 1, 3) for _ in range(2))
+    scores = net.op("MatMul", q, heads(dense("x", 12, 12), 0, 2, 3, 1))
     scores = net.op("Add", net.op("Div", scores, net.constant(8.0)), "mask")
     mixed = net.op("MatMul", net.op("Softmax", scores, axis=-1), v)
-    joined = net.reshape(net.op("Transpose", mixed, perm=[0, 2, 1, 3]), 0, -1, 24)
-    return net.model(net.op("Tanh", net.op("Add", dense(joined, 24, 24), "x")))
+    joined = net.reshape(net.op("Transpose", mixed, perm=[0, 2, 1, 3]), 0, -1, 12)
+    return net.model(net.op("Tanh", net.op("Add", dense(joined, 12, 12), "x")))
 
 
 def images() -> onnx.ModelProto:
     """Convolutions over images of any width in batches of any size, with a concatenation."""
-    net = Net(x=("batch", 3, 12, "w"))
-    x = net.relu(net.batch_norm(net.conv("x", 3, 8, 3, strides=[2, 2]), 8))
-    x = net.op("Concat", net.relu(net.conv(x, 8, 8, 3)), x, axis=1)
+    net = Net(x=("batch", 3, 8, "w"))
+    x = net.relu(net.batch_norm(net.conv("x", 3, 5, 3, strides=[2, 2]), 5))
+    x = net.op("Concat", net.relu(net.conv(x, 5, 5, 3)), x, axis=1)
     return net.model(net.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 1], pads=[1, 1, 1, 1]))
 
 
@@ -65,21 +65,21 @@ def assert_same(model: onnx.ModelProto, found: Model, sizes: Mapping[str, int], 
 
 def test_one_model_runs_at_every_size(tmp_path: Path, rng: Rng) -> None:
     network = encoder()
-    model = ap.compile(network, dims={"seq": (1, 40)}, trials=8, db=tmp_path / "n.db", threads=2)
+    model = ap.compile(network, dims={"seq": (1, 12)}, trials=5, db=tmp_path / "n.db", threads=2)
     loaded = ap.load(model.export(tmp_path / "net.so"))
-    for seq in (1, 2, 7, 16, 31, 40, 7):
+    for seq in (1, 2, 7, 9, 12, 7):
         assert_same(network, model, {"seq": seq}, rng)
         assert_same(network, loaded, {"seq": seq}, rng)
-    with pytest.raises(UsageError, match="seq is from 1 to 40"):
-        assert_same(network, model, {"seq": 41}, rng)
+    with pytest.raises(UsageError, match="seq is from 1 to 12"):
+        assert_same(network, model, {"seq": 13}, rng)
 
 
 def test_several_dimensions_and_programs_that_are_predicted(tmp_path: Path, rng: Rng) -> None:
     network = images()
     model = ap.compile(
-        network, dims={"batch": "1,4", "w": (5, 40)}, effort="none", db=tmp_path / "n.db", threads=1
+        network, dims={"batch": "1,4", "w": (5, 12)}, effort="none", db=tmp_path / "n.db", threads=1
     )
-    for batch, w in ((1, 5), (1, 40), (4, 23), (3, 6)):
+    for batch, w in ((1, 5), (1, 12), (4, 11), (3, 6)):
         assert_same(network, model, {"batch": batch, "w": w}, rng)
 
 

@@ -1,4 +1,4 @@
-"""The verbs on a decoder whose caches grow in place: compile, run, verify, bench, from records."""
+"""The verbs on a network whose caches grow in place: compile, run, verify, bench, from records."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ import pytest
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.cli.main import main
 from ansorpy.runtime.model import load
-from tests.runtime.growing import decoder
+from tests.graph.nets import Net
 
-pytestmark = pytest.mark.usefixtures("short_turns")
+pytestmark = pytest.mark.usefixtures("short_turns", "engines_here")
 
 
-def named() -> onnx.ModelProto:
-    """The decoder, with outputs whose names follow from those of inputs."""
-    case = decoder()
-    network = onnx.ModelProto()
-    network.CopyFrom(case.network)
-    names = {made: given.replace("past", "concat") for made, given in case.alias.items()}
+def growing() -> onnx.ModelProto:
+    """Two caches with a row more each, and the largest product of their rows."""
+    shape = (1, 3, "past", 5)
+    net = Net(x=(1, 3, 1, 5), past_key=shape, past_value=shape)
+    key = net.op("Concat", "past_key", "x", axis=2)
+    value = net.op("Concat", "past_value", net.relu("x"), axis=2)
+    mixed = net.op("ReduceMax", net.op("Mul", key, value), axes=[2], keepdims=0)
+    network = net.model(mixed, key, value)
+    names = {key: "concat_key", value: "concat_value"}
     for node in network.graph.node:
         for values in (node.input, node.output):
             values[:] = [names.get(value, value) for value in values]
-    for value in network.graph.output:
-        value.name = names.get(value.name, value.name)
+    for output in network.graph.output:
+        output.name = names.get(output.name, output.name)
     return network
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("aliases")
-    onnx.save(named(), folder / "net.onnx")
+    onnx.save(growing(), folder / "net.onnx")
     return folder
 
 

@@ -16,7 +16,7 @@ from ansorpy.cli.main import main
 from ansorpy.runtime.model import load
 from tests.frontend.test_pinned import summed
 
-pytestmark = pytest.mark.usefixtures("short_turns")
+pytestmark = pytest.mark.usefixtures("short_turns", "engines_here")
 CONST = ["--const", "axes=[0]"]
 
 
