@@ -102,8 +102,10 @@ def _blamed(state: State, error: AnsorpyError) -> ScheduleError:
 
     No step is to blame if none of these schedules was legal.
     """
-    for number, step in reversed([*enumerate(state.history)]):
-        before = state.replay(state.definition, state.history[:number])
+    states = [state.initial(state.definition)]
+    for step in state.history:
+        states.append(states[-1].do(step))
+    for before, step in reversed([*zip(states, state.history, strict=False)]):
         if _is_legal(before):
             return ScheduleError(
                 error.message, step=step.call(), stage=step.stage,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ def edges(dtype: DType) -> tuple[Array, Array]:
     return np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1])
 
 
+@cache
 def exact(op: BinaryOp, a: int, b: int, dtype: DType) -> int:
     """What :class:`BinaryOp` says, in Python's integers, cut to *dtype*."""
     if op is BinaryOp.SHL:

@@ -9,11 +9,12 @@ from ansorpy.ir.builders import select
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.loops import Program
 from ansorpy.ir.verify import verify
+from tests.budget import some
 from tests.codegen.cuda.emulator import Emulated, emulate, needs_compiler
 from tests.codegen.programs import Array, Compiled, at, buffer, empty, nest, program, put, random
 from tests.codegen.random_guards import guarded_program
 
-SEEDS = range(120)
+SEEDS = some(range(120))
 
 
 def results(source: Program) -> tuple[list[Array], Array, Array]:

@@ -69,7 +69,7 @@ def test_random_programs_compute_the_definition(
     expected = run_dag(dag, data, dtype=DType.FLOAT64)
     tried = 0
     for sketch in SketchSampler(Task(dag, GPU, 1), preset).draw(1, rng):
-        table = sketch.sample(512, rng)
+        table = sketch.sample(128, rng)
         both = np.concatenate((table, sketch.mutate(table, rng)))
         for row in both[sketch.valid(both)][:1]:
             check(sketch.resolve(row), data, expected)
@@ -77,7 +77,7 @@ def test_random_programs_compute_the_definition(
     assert tried
 
 
-@examples(50)
+@examples(25)
 @given(seed=integers(0, 2**31), preset=sampled_from([ANSOR_CUDA, CUDA]))
 def test_programs_of_random_definitions_compute_them(seed: int, preset: Preset) -> None:
     rng = np.random.default_rng(seed)

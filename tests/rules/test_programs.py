@@ -99,7 +99,7 @@ def test_random_programs_compute_the_definition(
     for sketch in sketches:
         table = sketch.sample(32, rng)
         mutated = sketch.mutate(table, rng)
-        for row in (*table[sketch.valid(table)][:1], *mutated[sketch.valid(mutated)][:1]):
+        for row in mutated[sketch.valid(mutated)][:1]:
             state = sketch.resolve(row)
             found = result(state, inputs)
             tolerance = 2e-5 * max(1.0, float(np.abs(expected).max()))

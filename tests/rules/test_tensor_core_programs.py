@@ -69,11 +69,10 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
         both = np.concatenate((table, sketch.mutate(table, rng)))
         rows = both[sketch.valid(both)]
         assert len(rows) > len(both) // 2
-        for row in rows[[0, -1]]:
-            check(tensors, lower(sketch.resolve(row)).run, rng)
+        check(tensors, lower(sketch.resolve(rows[-1])).run, rng)
 
 
-@examples(40)
+@examples(20)
 @given(
     kind=sampled_from(sorted(TYPES)), n=integers(2, 50), m=integers(2, 40), k=integers(8, 70),
     seed=integers(0, 2**31),
@@ -86,7 +85,7 @@ def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed:
             check(tensors, lower(sketch.resolve(row)).run, rng)
 
 
-@examples(20)
+@examples(10)
 @given(
     kind=sampled_from(sorted(TYPES)), n=integers(2, 34), m=integers(2, 20), parts=integers(2, 4),
     part=integers(64, 131), seed=integers(0, 2**31),

@@ -127,7 +127,7 @@ def all_valid(drawn: PlacedSketch) -> Table:
 
 
 def test_propagation_keeps_every_row_of_every_valid_program() -> None:
-    for drawn in SketchSampler(matmul(4, 32, 3)).draw(6, np.random.default_rng(1)):
+    for drawn in SketchSampler(matmul(4, 16, 3)).draw(3, np.random.default_rng(1)):
         space, valid = drawn.space, all_valid(drawn)
         kept = space.propagate(space.domains)
         for rows, at in zip(kept, space.slices.values(), strict=True):

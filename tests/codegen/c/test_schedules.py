@@ -29,7 +29,7 @@ from tests.rounding import Reference
 from tests.run_native import run_lowered
 
 pytestmark = needs_cc
-BY_HAND, BY_RULES, SIZED = 15, 6, 6
+BY_HAND, BY_RULES, SIZED = 8, 3, 3
 
 
 @dataclass(frozen=True)

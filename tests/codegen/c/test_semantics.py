@@ -159,7 +159,7 @@ def of_functions(kind: str) -> Iterator[tuple[str, Case]]:
 
 
 def of_random_expressions(kind: str) -> Iterator[tuple[str, Case]]:
-    for seed in range(75):
+    for seed in range(45):
         source, value, arrays = expression_program(seed, f"{kind}{{}}")
         out = source.params[-1].buffer
         case = Case(source, arrays, empty(out.shape, out.dtype)).interpreted()
@@ -169,7 +169,7 @@ def of_random_expressions(kind: str) -> Iterator[tuple[str, Case]]:
 
 
 def of_random_guards(kind: str) -> Iterator[tuple[str, Case]]:
-    for seed in range(45):
+    for seed in range(24):
         source = guarded_program(seed)
         *inputs, out = (param.buffer for param in source.params)
         arrays = [random(b.shape, b.dtype, n) for n, b in enumerate(inputs)]

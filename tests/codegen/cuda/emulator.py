@@ -7,7 +7,9 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,18 @@ _ON_HOST |= {"tensor_map": "", "barriers": "", "clusters": "", "copy_box": ""}
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
 
+_HEADER = Path(__file__).parent / "emulator.h"
+_COMPILER = ["g++", "-Og", "-std=c++17", "-fPIC", "-w", "-fwrapv", "-ffp-contract=off"]
+
+
+@cache
+def _compiled_header() -> tempfile.TemporaryDirectory[str]:
+    """A folder with what g++ made of the header, which takes longer to read than most kernels."""
+    folder = tempfile.TemporaryDirectory(prefix="emulator-")
+    made = os.path.join(folder.name, f"{_HEADER.name}.gch")
+    subprocess.run([*_COMPILER, "-x", "c++-header", str(_HEADER), "-o", made], check=True)
+    return folder
+
 
 class Emulated:
     """Several programs compiled as one library, each under its symbol."""
@@ -140,9 +154,8 @@ class Emulated:
         path = folder / "kernels.cpp"
         path.write_text(text)
         library = folder / "kernels.so"
-        flags = ["-O1", "-std=c++17", "-shared", "-fPIC", "-w", "-fwrapv", "-ffp-contract=off"]
-        here = Path(__file__).parent
-        command = ["g++", *flags, f"-I{here}", str(path), "-o", str(library), "-lm"]
+        include = [f"-I{_compiled_header().name}", f"-I{_HEADER.parent}"]
+        command = [*_COMPILER, "-shared", *include, str(path), "-o", str(library), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:4000] + text
         self.library = ctypes.CDLL(os.fspath(library))

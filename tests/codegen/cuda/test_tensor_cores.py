@@ -70,10 +70,12 @@ def test_the_text_computes_what_the_program_does(
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-def test_programs_compile(drawn: dict[str, Program], architecture: str) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "names"), [("sm_80", COMPILED[::2]), ("sm_90", COMPILED[1::2])]
+)
+def test_programs_compile(drawn: dict[str, Program], architecture: str, names: list[str]) -> None:
     for symbol, program in drawn.items():
-        if symbol.rsplit("_", 1)[0] in COMPILED:
+        if symbol.rsplit("_", 1)[0] in names:
             code = build_cuda(program, Target.parse(architecture), symbol=symbol)
             assert code.cubin
             assert all(found.spilled_bytes == 0 for found in code.resources)

@@ -189,7 +189,7 @@ def test_sketches_compute_attention(keys: int, rng: np.random.Generator) -> None
     drawn = [s for s in sampler.draw(16, rng) if s.definition != DIRECT]
     data = random_values(dag, rng)
     [want] = run_dag(dag, data, dtype=DType.FLOAT64)
-    for sketch in drawn[:3]:
+    for sketch in drawn[:2]:
         table = sketch.sample(32, rng)
         state = sketch.resolve(table[sketch.valid(table)][0])
         state.check()
@@ -216,7 +216,7 @@ def test_one_program_serves_every_number_of_keys(
     lowered = lower(State.replay(blocked, found.history))
     proof = proof_of(lowered)
     assert not proof.refuted and proof.is_decided
-    for length in (0, 1, 7, 16, 17, 97, 200)[not self_attention :]:
+    for length in (0, 1, 16, 17, 200)[not self_attention :]:
         here = dag_at(dag, {size: length})
         reference = Reference(here, random_values(here, rng))
         if reference.reason:

@@ -95,7 +95,7 @@ def hidden(tensors: Sequence[Tensor], rng: np.random.Generator, *, empty: int) -
 
 @examples(12)
 @given(
-    heads=integers(1, 3), rows=integers(9, 70), keys=integers(9, 150), dim=integers(8, 40),
+    heads=integers(1, 2), rows=integers(9, 50), keys=integers(9, 100), dim=integers(8, 40),
     wide=integers(4, 40), narrow=booleans(),
     dtype=sampled_from(["float16", "bfloat16"]), seed=integers(0, 2**31),
 )  # fmt: skip
@@ -134,7 +134,7 @@ def test_attention_of_networks_with_masks(
 
 @examples(6)
 @given(
-    heads=integers(1, 2), rows=integers(97, 130), keys=integers(120, 200),
+    heads=integers(1, 1), rows=integers(97, 110), keys=integers(120, 140),
     dim=sampled_from([16, 29, 40, 64]), wide=sampled_from([16, 25, 64]),
     dtype=sampled_from(["float16", "bfloat16"]), seed=integers(0, 2**31),
 )  # fmt: skip
@@ -150,7 +150,7 @@ def test_attention_of_warpgroups(
 
 
 def test_attention_of_warpgroups_with_masks_and_views(rng: np.random.Generator) -> None:
-    tensors = heads_attend(1, 101, 187, 2, 32, masks=[(1, 1, 101, 187)], shared=2, dtype="float16")
+    tensors = heads_attend(1, 101, 133, 2, 16, masks=[(1, 1, 101, 133)], shared=2, dtype="float16")
     found = states(tensors, 1, rng, groups=True)
     assert found
     for state in found:
@@ -158,7 +158,7 @@ def test_attention_of_warpgroups_with_masks_and_views(rng: np.random.Generator) 
 
 
 def test_schedules_of_warpgroups_are_legal_proved_and_recorded(rng: np.random.Generator) -> None:
-    tensors = attend(2, 101, 187, 40, 24)
+    tensors = attend(1, 101, 187, 40, 24)
     found = states(tensors, 1, rng, groups=True)
     assert len(found) == 2
     for state in found:
@@ -229,7 +229,7 @@ def test_one_program_for_all_lengths(name: str, rng: np.random.Generator) -> Non
     (open_size,) = whole.dims
     drawn = states([*(part := dag_at(whole, {open_size: 64})).args, *part.outputs], 1, rng)
     program = lower_for_all(State.replay(whole, drawn[0].history)).run
-    for size in (16, 37, 70):
+    for size in (16, 70):
         at, called = dag_at(whole, {open_size: size}), program_at(program, {open_size: size})
         data = values([*at.args, *at.outputs], rng)
         (want,) = run_dag(at, dict(data), dtype=DType.FLOAT64)

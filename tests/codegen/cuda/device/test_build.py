@@ -69,7 +69,7 @@ def test_the_same_program_gives_the_same_bytes() -> None:
 
 
 def test_random_expressions_and_vectors_compile() -> None:
-    for seed in list(SEEDS)[:5]:
+    for seed in SEEDS[:3]:
         code = build_cuda(expression(seed)[0], SM_90, symbol=f"random{seed}")
         assert code.cubin[:4] == b"\x7fELF" and f"random{seed}".encode() in code.cubin
     for name, make in MAKERS.items():
@@ -168,14 +168,13 @@ def test_attention_is_one_kernel_without_spills(name: str, target: Target) -> No
 def test_attention_over_many_keys_is_two_kernels_without_spills() -> None:
     """One for the parts, whose scores are a block of keys, and one that combines them."""
     dag, rng = ComputeDAG.of(heads_attend(1, 512, 4099, 12, 64)), np.random.default_rng(0)
-    for target in (SM_80, SM_90):
-        [made] = KeyBlocks().rewrite(dag, target)
-        sketch = SketchSampler(Task(made.dag, target, 1)).place(0, rng)
-        table = sketch.sample(256, rng)
-        table = table[sketch.valid(table)]
-        seconds = gpu_seconds(target, view_nest(sketch.space.nest(table), len(table)))
-        run = lower(sketch.resolve(table[int(np.argmin(seconds))])).run
-        code = build_cuda(run, target, symbol="long")
-        assert len(code.plan.launches) == 2
-        assert all(kernel.spilled_bytes == 0 for kernel in code.resources)
-        assert code.plan.workspace_bytes < 12 * 512 * 4099  # a quarter of the scores
+    [made] = KeyBlocks().rewrite(dag, SM_80)
+    sketch = SketchSampler(Task(made.dag, SM_80, 1)).place(0, rng)
+    table = sketch.sample(256, rng)
+    table = table[sketch.valid(table)]
+    seconds = gpu_seconds(SM_80, view_nest(sketch.space.nest(table), len(table)))
+    run = lower(sketch.resolve(table[int(np.argmin(seconds))])).run
+    code = build_cuda(run, SM_80, symbol="long")
+    assert len(code.plan.launches) == 2
+    assert all(kernel.spilled_bytes == 0 for kernel in code.resources)
+    assert code.plan.workspace_bytes < 12 * 512 * 4099  # a quarter of the scores

@@ -19,7 +19,7 @@ from tests.codegen.programs import at, buffer, empty, nest, program, put
 from tests.codegen.random_expressions import TYPES, RandomExpression
 from tests.codegen.test_random_expressions import operands, tolerance
 
-SEEDS = range(72)
+SEEDS = range(36)
 COUNTS = (1, 3, 8, 13, 16, 33)
 
 

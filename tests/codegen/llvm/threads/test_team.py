@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -107,32 +109,60 @@ def test_threads_that_went_to_sleep_come_back(library: LoadedObjects) -> None:
         assert (run(library, 2, 2)[:2, 0] == 2).all()
 
 
-PRELUDE = f"""
-import ctypes, os, sys, time
+# Has everything imported and compiled once, and nothing loaded: each script it is given runs in a
+# process that it forks, which loads the library and ends as Python ends.
+SERVER = f"""
+import ctypes, json, os, signal, sys, time
 import numpy as np
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.target import Target
 from tests.waiting import comes_true
-library = load([compile_ir({SOURCE!r}, Target.host())], symbols=["regions"])
-call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64)
-regions = call(library.address("regions"))
-cells = np.zeros((64, 2), dtype=np.int64)
 
 def tasks():
     return set(os.listdir("/proc/self/task"))
+
+code = compile_ir({SOURCE!r}, Target.host())
+for script in sys.stdin:
+    child = os.fork()
+    if not child:
+        break
+    print(os.waitpid(child, 0)[1], flush=True)
+else:
+    sys.exit()
+signal.alarm(60)
+library = load([code], symbols=["regions"])
+call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64)
+regions = call(library.address("regions"))
+cells = np.zeros((64, 2), dtype=np.int64)
+exec(json.loads(script))
 """
+InAProcess = Callable[[str], None]
 
 
-def in_a_process(script: str) -> None:
-    text = PRELUDE + textwrap.dedent(script)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def in_a_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InAProcess]:
+    """Runs a script in a process of its own, where no thread was started before."""
+    errors = tmp_path_factory.mktemp("scripts") / "errors.txt"
+    with (
+        errors.open("w") as told,
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", SERVER],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told, text=True,
+        ) as server,
+    ):  # fmt: skip
+        assert server.stdin is not None and server.stdout is not None
+        asked, answers = server.stdin, server.stdout
+
+        def run_apart(script: str) -> None:
+            print(json.dumps(textwrap.dedent(script)), file=asked, flush=True)
+            assert answers.readline() == "0\n", errors.read_text()
+
+        yield run_apart
+        asked.close()
 
 
-def test_a_forked_child_computes_too() -> None:
+def test_a_forked_child_computes_too(in_a_process: InAProcess) -> None:
     in_a_process("""
         regions(cells.ctypes.data, 3, 10)
         child = os.fork()
@@ -143,8 +173,8 @@ def test_a_forked_child_computes_too() -> None:
     """)
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.2])  # the parent's threads look for work, or sleep
-def test_a_forked_child_has_threads_of_its_own(pause: float) -> None:
+@pytest.mark.parametrize("pause", [0.0, 0.1])  # the parent's threads look for work, or sleep
+def test_a_forked_child_has_threads_of_its_own(in_a_process: InAProcess, pause: float) -> None:
     in_a_process(f"""
         import signal
         for threads in (2, 3, 5):  # the parent has three
@@ -160,10 +190,10 @@ def test_a_forked_child_has_threads_of_its_own(pause: float) -> None:
             signal.alarm(20)  # it ends in any case
             cores = os.sched_getaffinity(0)
             cells[:] = 0
-            for _ in range(4):
+            for _ in range(2):
                 regions(cells.ctypes.data, threads, 10)
                 time.sleep(0.05)
-            assert (cells[:threads, 0] == 40).all() and not cells[threads:].any()
+            assert (cells[:threads, 0] == 20).all() and not cells[threads:].any()
             own = tasks()
             assert len(own) == threads, own
             assert comes_true(lambda: all(os.sched_getaffinity(int(t)) == cores for t in own))
@@ -171,7 +201,7 @@ def test_a_forked_child_has_threads_of_its_own(pause: float) -> None:
     """)
 
 
-def test_children_of_children_have_threads_of_their_own() -> None:
+def test_children_of_children_have_threads_of_their_own(in_a_process: InAProcess) -> None:
     in_a_process("""
         for generation in range(3):
             regions(cells.ctypes.data, 3, 10)
@@ -185,7 +215,9 @@ def test_children_of_children_have_threads_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_child_of_a_process_that_computes_meanwhile(threads: int) -> None:
+def test_a_child_of_a_process_that_computes_meanwhile(
+    in_a_process: InAProcess, threads: int
+) -> None:
     in_a_process(f"""
         import signal, threading
         stop = threading.Event()
@@ -213,10 +245,10 @@ def test_a_child_of_a_process_that_computes_meanwhile(threads: int) -> None:
     """)
 
 
-def test_a_forked_child_stays_on_all_its_cores() -> None:
+def test_a_forked_child_stays_on_all_its_cores(in_a_process: InAProcess) -> None:
     in_a_process("""
         cores = os.sched_getaffinity(0)
-        for pause in (0.0, 0.2):  # the threads look for work, or sleep
+        for pause in (0.0, 0.1):  # the threads look for work, or sleep
             regions(cells.ctypes.data, 3, 10)
             time.sleep(pause)
             child = os.fork()
@@ -228,9 +260,9 @@ def test_a_forked_child_stays_on_all_its_cores() -> None:
     """)
 
 
-def test_a_process_ends_with_its_threads_awake_and_asleep() -> None:
+def test_a_process_ends_with_its_threads_awake_and_asleep(in_a_process: InAProcess) -> None:
     in_a_process("regions(cells.ctypes.data, 4, 10)")
-    in_a_process("regions(cells.ctypes.data, 4, 10); time.sleep(0.2)")
+    in_a_process("regions(cells.ctypes.data, 4, 10); time.sleep(0.1)")
 
 
 # Every thread is found on core 0, and what moves them is only counted.
@@ -290,7 +322,7 @@ def test_a_thread_that_was_joined_is_not_moved() -> None:
     assert moves.value == 0
 
 
-def test_threads_that_share_one_core_get_through() -> None:
+def test_threads_that_share_one_core_get_through(in_a_process: InAProcess) -> None:
     in_a_process("""
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         regions(cells.ctypes.data, 4, 2000)
@@ -300,7 +332,7 @@ def test_threads_that_share_one_core_get_through() -> None:
     """)
 
 
-def test_woken_threads_may_run_on_any_core_again() -> None:
+def test_woken_threads_may_run_on_any_core_again(in_a_process: InAProcess) -> None:
     in_a_process("""
         before = tasks()
         for _ in range(3):
@@ -313,7 +345,7 @@ def test_woken_threads_may_run_on_any_core_again() -> None:
     """)
 
 
-def test_signals_go_to_the_main_thread() -> None:
+def test_signals_go_to_the_main_thread(in_a_process: InAProcess) -> None:
     in_a_process("""
         before = tasks()
         regions(cells.ctypes.data, 4, 10)
@@ -329,7 +361,9 @@ def test_signals_go_to_the_main_thread() -> None:
     """)
 
 
-def test_a_library_can_be_unloaded_while_its_threads_look_for_work(tmp_path: Path) -> None:
+def test_a_library_can_be_unloaded_while_its_threads_look_for_work(
+    in_a_process: InAProcess, tmp_path: Path
+) -> None:
     path = linked(tmp_path)
     in_a_process(f"""
         import _ctypes
@@ -344,7 +378,9 @@ def test_a_library_can_be_unloaded_while_its_threads_look_for_work(tmp_path: Pat
     """)
 
 
-def test_a_child_has_threads_of_its_own_for_a_library_and_unloads_it(tmp_path: Path) -> None:
+def test_a_child_has_threads_of_its_own_for_a_library_and_unloads_it(
+    in_a_process: InAProcess, tmp_path: Path
+) -> None:
     path = linked(tmp_path)
     in_a_process(f"""
         import _ctypes, signal
