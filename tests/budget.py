@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 def examples(most: int) -> settings:
-    """Draws *most* examples when exploring, else a fifth of them, always the same."""
-    return settings(max_examples=most if explores() else -(-most // 5))
+    """Draws *most* examples when exploring, else an eighth of them, always the same."""
+    return settings(max_examples=most if explores() else -(-most // 8))
 
 
 def some(cases: Iterable[T], first: int = 0) -> list[T]:

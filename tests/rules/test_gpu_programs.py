@@ -77,7 +77,7 @@ def test_random_programs_compute_the_definition(
     assert tried
 
 
-@examples(25)
+@examples(50)
 @given(seed=integers(0, 2**31), preset=sampled_from([ANSOR_CUDA, CUDA]))
 def test_programs_of_random_definitions_compute_them(seed: int, preset: Preset) -> None:
     rng = np.random.default_rng(seed)

@@ -93,7 +93,7 @@ def test_parts_of_a_product_start_anywhere_in_it(
     check(tensors, lower(split[0].resolve(fitting(split[0], rng)[0])).run, rng)
 
 
-@examples(6)
+@examples(12)
 @given(
     kind=sampled_from(["float16", "bfloat16"]), n=integers(40, 140), m=integers(10, 90),
     k=integers(8, 90), across=integers(0, 2), seed=integers(0, 2**31),

@@ -72,7 +72,7 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
         check(tensors, lower(sketch.resolve(rows[-1])).run, rng)
 
 
-@examples(20)
+@examples(40)
 @given(
     kind=sampled_from(sorted(TYPES)), n=integers(2, 50), m=integers(2, 40), k=integers(8, 70),
     seed=integers(0, 2**31),
@@ -85,7 +85,7 @@ def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed:
             check(tensors, lower(sketch.resolve(row)).run, rng)
 
 
-@examples(10)
+@examples(20)
 @given(
     kind=sampled_from(sorted(TYPES)), n=integers(2, 34), m=integers(2, 20), parts=integers(2, 4),
     part=integers(64, 131), seed=integers(0, 2**31),

@@ -36,7 +36,7 @@ def rewritten(
     return [dag, *(d.dag for d in Clipped().rewrite(dag, CPU))]
 
 
-@examples(20)
+@examples(40)
 @given(
     sizes=lists(integers(3, 9), min_size=2, max_size=3),
     taps=sampled_from([2, 3, 5]),

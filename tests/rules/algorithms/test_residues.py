@@ -47,7 +47,7 @@ def assert_equal(tensors: list[Tensor], seed: int) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-@examples(20)
+@examples(40)
 @given(draw=draws(), rank=integers(1, 3), seed=integers(0, 2**31))
 def test_it_computes_the_transposed_convolution(draw: DataObject, rank: int, seed: int) -> None:
     sizes = [draw.draw(integers(2, 5)) for _ in range(rank)]

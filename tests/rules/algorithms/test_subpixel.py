@@ -111,7 +111,7 @@ def assert_equal(tensors: list[Tensor], seed: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-@examples(20)
+@examples(40)
 @given(
     draw=draws(),
     rank=integers(1, 3),

@@ -67,7 +67,7 @@ def test_a_convolution_is_known_by_its_reads() -> None:
     assert [a.name for a in conv.out_channels] == ["o"]
 
 
-@examples(15)
+@examples(30)
 @given(
     sizes=lists(integers(3, 9), min_size=1, max_size=3),
     taps=sampled_from([2, 3]),

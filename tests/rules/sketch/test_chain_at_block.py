@@ -173,7 +173,7 @@ def test_rows_with_good_divisors_are_cut_exactly(tokens: int, exact: bool) -> No
         assert all(tokens % n == 0 for n in cut.prod(axis=1)) is exact
 
 
-@examples(10)
+@examples(20)
 @given(sizes=sampled_from([(2, 37, 5), (3, 17, 18), (1, 29, 33)]), seed=integers(0, 2**31))
 def test_shifted_rows_and_keys_compute_attention(sizes: tuple[int, int, int], seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -255,7 +255,7 @@ CHAINS = {
 }
 
 
-@examples(15)
+@examples(25)
 @given(
     kind=sampled_from(sorted(CHAINS)),
     sizes=sampled_from(

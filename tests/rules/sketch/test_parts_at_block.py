@@ -142,7 +142,7 @@ def drawn(dag: ComputeDAG, rng: np.random.Generator) -> PlacedSketch:
     return SketchSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
 
 
-@examples(15)
+@examples(30)
 @given(
     keys=sampled_from([2, 7, 16, 17, 33]), rows=sampled_from([1, 5, 12]), masks=booleans(),
     heads=sampled_from([1, 3]), seed=integers(0, 2**31),

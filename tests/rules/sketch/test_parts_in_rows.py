@@ -67,7 +67,7 @@ def test_other_definitions_are_left_alone(tensors: list[Tensor]) -> None:
     assert verdict.answer is SKIP and "no stage has all results" in verdict.reason
 
 
-@examples(10)
+@examples(15)
 @given(
     keys=sampled_from([7, 16, 17, 33]), rows=sampled_from([2, 7, 12]), masks=booleans(),
     heads=sampled_from([1, 3]), seed=integers(0, 2**31),

@@ -108,7 +108,7 @@ def test_other_definitions_are_left_alone(tensors: list[Tensor], stage: str, rea
     assert reason in verdict.reason
 
 
-@examples(15)
+@examples(30)
 @given(seed=integers(0, 2**31), name=sampled_from(sorted(MADE)), rows=integers(2, 40),
        columns=sampled_from([1, 2, 7, 31, 33, 45, 64, 101]))  # fmt: skip
 def test_random_programs_of_random_shapes_compute_them(

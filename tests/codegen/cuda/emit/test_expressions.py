@@ -14,12 +14,13 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Var, const
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import For, ForKind, Program, Seq, Stmt
+from tests.budget import some
 from tests.codegen.cuda.emulator import TARGET, Emulated, emulate, needs_compiler
 from tests.codegen.programs import at, buffer, empty, nest, program, put
 from tests.codegen.random_expressions import TYPES, RandomExpression
 from tests.codegen.test_random_expressions import operands, tolerance
 
-SEEDS = range(36)
+SEEDS = some(range(72))
 COUNTS = (1, 3, 8, 13, 16, 33)
 
 

@@ -15,6 +15,7 @@ from ansorpy.ir.loops import Buffer, Program
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lowering.program import lower
+from tests.budget import explores
 from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emulator import needs_compiler
 from tests.codegen.cuda.products import assert_text_computes
@@ -61,9 +62,9 @@ def test_the_text_computes_what_the_program_does(
 def test_programs_compile_and_instructions_overlap(
     drawn: dict[str, tuple[Program, CudaSource]],
 ) -> None:
-    chosen = {s: made for s, made in drawn.items() if s.rsplit("_", 1)[0] in COMPILED}
-    assert len(chosen) == len(COMPILED)
-    for symbol, (_, source) in chosen.items():
+    for symbol, (_, source) in drawn.items():
+        if not (explores() or symbol.rsplit("_", 1)[0] in COMPILED):
+            continue
         cubin, report = compile_source(source.text, HOPPER)
         assert cubin and "serialized" not in report, f"{symbol}: {report}"
         assert all(found.spilled_bytes == 0 for found in parse_report(report, source.plan))
