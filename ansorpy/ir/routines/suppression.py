@@ -254,6 +254,6 @@ def _shares(box: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     inside = np.maximum(sides, 0).prod(axis=1)
     union = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], axis=1) - inside
-    shares = np.zeros_like(union)
+    shares: npt.NDArray[Any] = np.zeros_like(union)
     np.divide(inside, union, out=shares, where=union > 0)
     return shares
