@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from enum import Enum
 from functools import cache, reduce
 from operator import attrgetter
@@ -194,11 +193,13 @@ class Binary(Expr):
     op: BinaryOp
     a: Expr
     b: Expr
-    dtype: DType = field(init=False, repr=False)
-    """Kept, because it is asked of every part of a long sum, which is a deep nest."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", self.a.dtype)
+    @property
+    def dtype(self) -> DType:
+        first = self.a
+        while isinstance(first, Binary):  # a loop, because a long sum is a deep nest
+            first = first.a
+        return first.dtype
 
 
 @node
