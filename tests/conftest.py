@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import difflib
 import gc
+import importlib
 import os
 import shutil
 import signal
@@ -37,12 +39,16 @@ atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 os.environ["ANSORPY_CACHE"] = str(_CACHE)
 os.environ["ANSORPY_STATE"] = str(_CACHE / "state")
 os.environ["ANSORPY_DB"] = str(_CACHE / "imports.db")
+_DATABASES = str(_CACHE / "databases")
+os.mkdir(_DATABASES)
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Test processes share the cores: threads that wait shall sleep rather than spin, and no process
     # waits for another one's locks on cores, which are temporary files.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ["TMPDIR"] = tempfile.tempdir = str(_CACHE)
+    # A search starts one builder, which takes a second.
+    pytest.MonkeyPatch().setattr(runner, "available_cores", lambda: 1)
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -95,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(skip)
 
 
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
     """What thousands of tests are made of lives to the end: the garbage collector may skip it.
 
     Hypothesis would read the numbers in all modules that are loaded, for seconds, and draw from
@@ -105,6 +111,22 @@ def pytest_collection() -> None:
     if not explores():
         name = "_get_local_constants"
         pytest.MonkeyPatch().setattr(providers, name, lambda: providers._local_constants)
+    if given := getattr(session.config, "workerinput", None):
+        worker = int(given["workerid"].removeprefix("gw"))
+        _import_a_part(session.config.args, worker, int(given["workercount"]))
+
+
+def _import_a_part(folders: list[str], worker: int, workers: int) -> None:
+    """Each process imports other tests first, and finds the others' compiled ones after that.
+
+    Where none are compiled yet, that takes as long as all the rest of the collection.
+    """
+    root = Path(__file__).parent.parent
+    paths = sorted({p for folder in folders for p in Path(folder).resolve().rglob("test_*.py")})
+    for path in paths[len(paths) * worker // workers : len(paths) * (worker + 1) // workers]:
+        module = ".".join(path.with_suffix("").relative_to(root).parts)
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # which the collection reports
+            importlib.import_module(module)
 
 
 def pytest_collection_finish() -> None:
@@ -130,17 +152,9 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 @pytest.fixture(autouse=True)
 def own_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a default database of its own, in one place: workers know the environment."""
-    path = _CACHE / "test.db"
-    for file in _CACHE.glob(f"{path.name}*"):
-        file.unlink()
-    monkeypatch.setenv("ANSORPY_DB", str(path))
-
-
-@pytest.fixture(autouse=True)
-def builders_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where test processes share the cores, a search starts one builder, which takes a second."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        monkeypatch.setattr(runner, "available_cores", lambda: 1)
+    for name in os.listdir(_DATABASES):
+        os.unlink(os.path.join(_DATABASES, name))
+    monkeypatch.setenv("ANSORPY_DB", os.path.join(_DATABASES, "test.db"))
 
 
 @pytest.fixture(autouse=True, scope="module")

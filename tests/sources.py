@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +22,12 @@ def source(path: Path) -> str:
 
 @cache
 def tree(path: Path) -> ast.Module:
-    return ast.parse(source(path))
+    """Of all modules together millions of nodes, which the garbage collector shall not walk."""
+    gc.disable()
+    found = ast.parse(source(path))
+    gc.freeze()
+    gc.enable()
+    return found
 
 
 @cache

@@ -42,8 +42,8 @@ def nesting(node: ast.AST, depth: int = 0) -> int:
     for child in ast.iter_child_nodes(node):
         opens = isinstance(child, (ast.For, ast.While, ast.If, ast.With, ast.Try, ast.Match))
         is_elif = isinstance(child, ast.If) and isinstance(node, ast.If) and child in node.orelse
-        if isinstance(child, Function | ast.ClassDef):
-            continue
+        if isinstance(child, Function | ast.ClassDef | ast.expr):
+            continue  # a function of its own, or no statement
         deepest = max(deepest, nesting(child, depth + (opens and not is_elif)))
     return deepest
 
@@ -157,10 +157,15 @@ def private_uses(tree: ast.Module) -> Iterator[str]:
                 yield f"{n.lineno}: {ast.unparse(n)}"
         elif isinstance(n, ast.ImportFrom):
             yield from (f"{n.lineno}: import {a.name}" for a in n.names if is_private(a.name))
-        elif isinstance(n, ast.Call) and ast.unparse(n.func).endswith("setattr"):
+        elif isinstance(n, ast.Call) and called(n).endswith("setattr"):
             named = [a.value for a in n.args[:2] if isinstance(a, ast.Constant)]
             last = [str(name).rpartition(".")[2] for name in named]
             yield from (f"{n.lineno}: {name}" for name in last if is_private(name))
+
+
+def called(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return str(getattr(call.func, "attr", None) or getattr(call.func, "id", ""))
 
 
 def is_private(name: str) -> bool:

@@ -110,12 +110,12 @@ class Suppression(Routine):
             order = np.argsort(-own, kind="stable")
             if self.has_limit:
                 order = order[own[order] > limit[0]]
-            corners = [_corners(box, self.is_centred) for box in boxes[b]]
+            corners = _corners(boxes[b], self.is_centred)
             kept: list[int] = []
             for place in order:
                 if len(kept) >= min(int(most_kept[0]), shape[2]):
                     break
-                if all(not _share(corners[place], corners[k]) > overlap[0] for k in kept):
+                if not (_shares(corners[place], corners[kept]) > overlap[0]).any():
                     kept.append(int(place))
             found[b, c, : len(kept)] = kept
         return found
@@ -240,16 +240,20 @@ def _overlap(own: Buffer, kept: Buffer, j: Expr) -> Expr:
     return select(union > 0.0, inside / union, 0.0)
 
 
-def _corners(box: npt.NDArray[Any], is_centred: bool) -> npt.NDArray[Any]:
-    first, second = box[:2], box[2:]
+def _corners(boxes: npt.NDArray[Any], is_centred: bool) -> npt.NDArray[Any]:
+    """The least and largest coordinates of each box ``[n, 4]``."""
+    first, second = boxes[:, :2], boxes[:, 2:]
     if is_centred:
-        half = second / box.dtype.type(2)
-        return np.concatenate([first - half, first + half])
-    return np.concatenate([np.minimum(first, second), np.maximum(first, second)])
+        half = second / boxes.dtype.type(2)
+        return np.concatenate([first - half, first + half], axis=1)
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
 
 
-def _share(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
-    sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0)
-    inside = sides[0] * sides[1]
-    union = np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - inside
-    return float(inside / union) if union > 0 else 0.0
+def _shares(box: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Of the union of a box with each of the others, the share that is in both."""
+    sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
+    inside = np.maximum(sides, 0).prod(axis=1)
+    union = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], axis=1) - inside
+    shares: npt.NDArray[Any] = np.zeros_like(union)
+    np.divide(inside, union, out=shares, where=union > 0)
+    return shares

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,15 @@ def drawn(shape: Sequence[int], kind: str, rng: Rng) -> Array:
     return special[values]
 
 
+ROWS = [((3, 7), 7), ((2, 331), 331), ((2, 509), 3), ((1, 61), 2)]
+"""Shapes and how many places: each type has half of them by rising numbers, half by falling ones,
+one that is sorted as a whole and one of which few are kept."""
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("largest", [False, True])
 def test_places_of_the_first_are_stable_in_every_type(kind: str, largest: bool, rng: Rng) -> None:
-    for shape, k in (((3, 7), 7), ((1, 61), 2), ((2, 331), 331), ((2, 509), 3)):
+    for shape, k in ROWS[(KINDS.index(kind) + largest) % 2 :: 2]:
         x = drawn(shape, kind, rng)
         places = check(definition(TopPlaces(largest), [x], (shape[0], k)), [x])
         order = np.argsort(x.astype(np.float64), axis=1, kind="stable")
@@ -101,8 +107,9 @@ def test_rows_of_any_length_are_sorted(n: int, k: int, rng: Rng) -> None:
     ):  # fmt: skip
         given = x.astype(np.float32)
         check(definition(TopPlaces(True), [given], (2, k)), [given])
-    wide = rng.standard_normal((1, n))
-    check(definition(TopPlaces(False), [wide], (1, k)), [wide])
+    if n > 600:  # of shorter ones, in every type, see above
+        wide = rng.standard_normal((1, n))
+        check(definition(TopPlaces(False), [wide], (1, k)), [wide])
 
 
 @pytest.mark.parametrize("largest", [False, True])
@@ -166,7 +173,7 @@ def boxes_of(shape: Sequence[int], rng: Rng) -> tuple[Array, Array]:
 @pytest.mark.parametrize(("centred", "limited"), [(False, True), (True, False)])
 def test_suppression(shape: tuple[int, int, int], centred: bool, limited: bool, rng: Rng) -> None:
     boxes, scores = boxes_of(shape, rng)
-    for most, room in ((3, 3), (2, min(5, shape[2])), (1 << 40, shape[2]), (0, 1)):
+    for most, room in product((0, 2, 3, 1 << 40), (3, shape[2])):
         arrays: list[Any] = [
             boxes, scores, np.asarray([most]), np.asarray([0.3], np.float32),
             np.asarray([0.4], np.float32),
@@ -251,11 +258,14 @@ def test_a_routine_is_a_definition_of_its_own() -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize("target", ["c", "c:word=32,vector=256"])
-@pytest.mark.parametrize("kind", ["float32", "float64", "bool"])
-def test_routines_in_c(target: str, kind: str, rng: Rng) -> None:
-    for n, k in ((50, 3), (150, 20), (200, 200)):
-        x = drawn((3, n), kind, rng)
-        dag = definition(TopPlaces(True), [x], (3, k))
-        [want] = run_dag(dag, {"x0": x})
-        np.testing.assert_array_equal(ap.build(State.initial(dag), target=target)(x), want)
+@pytest.mark.parametrize(
+    ("target", "kind", "n", "k"),
+    [("c", "float32", 50, 3), ("c", "float64", 150, 20), ("c", "bool", 200, 200),
+     ("c:word=32,vector=256", "float32", 200, 200), ("c:word=32,vector=256", "float64", 50, 3),
+     ("c:word=32,vector=256", "bool", 150, 20)],
+)  # fmt: skip
+def test_routines_in_c(target: str, kind: str, n: int, k: int, rng: Rng) -> None:
+    x = drawn((3, n), kind, rng)
+    dag = definition(TopPlaces(True), [x], (3, k))
+    [want] = run_dag(dag, {"x0": x})
+    np.testing.assert_array_equal(ap.build(State.initial(dag), target=target)(x), want)
