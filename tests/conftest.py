@@ -121,10 +121,11 @@ def _import_a_part(folders: list[str], worker: int, workers: int) -> None:
 
     Where none are compiled yet, that takes as long as all the rest of the collection.
     """
-    root = Path(__file__).parent.parent
-    paths = sorted({p for folder in folders for p in Path(folder).resolve().rglob("test_*.py")})
+    tests = Path(__file__).parent
+    found = {p for folder in folders for p in Path(folder).resolve().rglob("test_*.py")}
+    paths = sorted(p for p in found if p.is_relative_to(tests))
     for path in paths[len(paths) * worker // workers : len(paths) * (worker + 1) // workers]:
-        module = ".".join(path.with_suffix("").relative_to(root).parts)
+        module = ".".join(path.with_suffix("").relative_to(tests.parent).parts)
         with contextlib.suppress(Exception, pytest.skip.Exception):  # which the collection reports
             importlib.import_module(module)
 

@@ -24,10 +24,11 @@ def source(path: Path) -> str:
 def tree(path: Path) -> ast.Module:
     """Of all modules together millions of nodes, which the garbage collector shall not walk."""
     gc.disable()
-    found = ast.parse(source(path))
-    gc.freeze()
-    gc.enable()
-    return found
+    try:
+        return ast.parse(source(path))
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache

@@ -19,11 +19,11 @@ pytest.importorskip("onnxruntime")
 def test_every_part_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured = overhead.probe
+    in_a_process = overhead.probe
 
     def probe(what: str, given: Mapping[str, Any]) -> dict[str, float]:
-        """Loading alone is measured in a process, which begins with a second of imports."""
-        return measured(what, given) if what == "first" else PROBES[what](given)
+        """Only "first" has a process of its own, which begins with a second of imports."""
+        return in_a_process(what, given) if what == "first" else PROBES[what](given)
 
     monkeypatch.setattr(overhead, "probe", probe)
     file = tmp_path / "overhead.json"

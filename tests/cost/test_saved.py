@@ -26,7 +26,7 @@ FAMILY = TASK.target.family
 
 @cache
 def kept() -> SavedModel:
-    """A trained model, of which each call gives one that learns apart."""
+    """A saved model: each call of it gives a new one, which learns apart."""
     return SavedModel.of(trained(), FAMILY)
 
 

@@ -104,7 +104,7 @@ def test_a_failing_engine_is_named(
     monkeypatch: pytest.MonkeyPatch, contender: Contender, kind: type[Exception], message: str
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
-    # One that fails after it is loaded may be taken for another.
+    # What fails once it has been loaded is told from an engine beside it.
     others = [_contender("good", seconds=0.0)] if contender.arguments else []
     with pytest.raises(kind, match=message):
         compare([*others, contender], QUICK)

@@ -71,7 +71,7 @@ def test_random_programs_compute_the_definition(
     for sketch in SketchSampler(Task(dag, GPU, 1), preset).draw(1, rng):
         table = sketch.sample(128, rng)
         both = np.concatenate((table, sketch.mutate(table, rng)))
-        for row in both[sketch.valid(both)][:1]:
+        for row in both[sketch.valid(both)][-1:]:  # a mutated one if any is valid
             check(sketch.resolve(row), data, expected)
             tried += 1
     assert tried

@@ -387,7 +387,7 @@ def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
     assert replayed(path, 1, other).divergence == ""
 
 
-def test_real_runs_have_the_same_history_and_bytes_in_another_process(path: Path) -> None:
+def test_real_runs_have_the_same_history_and_bytes_here_and_in_another_process(path: Path) -> None:
     host = Target.host()
     options = TuneOptions(SearchOptions(STRATEGIES.factory("random"), seed=9))
     tasks = [replace(t, target=host, threads=1) for t in (matmul(32, 32, 32), dense_relu(8, 16, 8))]

@@ -88,11 +88,11 @@ def compile(
         lookup = Lookup(model, **those(LookupArguments, arguments))
         again = export_command(lookup, library, memory=arguments.get("memory"), pack=pack)
         written = write_library(runs, library, pack, talk, peers, [again])
-    written.tell(talk, model)
     if report is not None:
         _write_report(report, requests[0].db, runs[0][0].tasks, written.versions[0].plan)
         said = {"event": "report", "page": str(report)}
         print(json.dumps(said) if as_json else f"wrote {report}")
+    written.tell(talk, model)
 
 
 def _demand_report(page: Path, request: Request) -> None:

@@ -290,14 +290,14 @@ class Database:
     def hints(self, task_key: str, n: int, at: Position = NOW) -> list[Record]:
         """The *n* programs that are fastest by results that do not count; -1: all.
 
-        Those that were CHECKED and not timed come first.  All may be wrong in everything: what uses
+        Those that were CHECKED and not timed come last.  All may be wrong in everything: what uses
         one builds, checks and measures it first.
         """
         rows = self._do(
             f"{RECORDS} WHERE task_key = ? AND kind IN (?, ?) AND results.id ="
             " (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) AND NOT EXISTS"
             " (SELECT 1 FROM results WHERE trial = trials.id AND results.id <= ?"
-            f" AND {BELIEVED}) ORDER BY median_s, number LIMIT ?",
+            f" AND {BELIEVED}) ORDER BY median_s IS NULL, median_s, number LIMIT ?",
             (task_key, *_HINTING, at.results, at.results, n),
         )
         found = []

@@ -1,8 +1,9 @@
 """The tables of a tuning database, and the checks that a file is one.
 
 A trial is a program of a task; ``results`` has the outcomes of measuring it.  Rows of ``results``
-and ``samples`` are only ever appended, and the last result of a trial counts.  Two row numbers
-therefore determine the contents of the database when a run began.
+are only ever appended, and the last result of a trial counts; a row of ``samples`` is replaced only
+by features of another version, and keeps its number.  Two row numbers therefore determine what a
+run found in the database when it began.
 """
 
 from __future__ import annotations

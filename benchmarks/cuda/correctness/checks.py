@@ -40,7 +40,7 @@ from benchmarks.zoo import WRITTEN
 from benchmarks.zoo.light import light_model
 from tests.campaigns.device import drawn_programs
 
-__all__ = ["CHECKS", "agree", "planted", "watched"]
+__all__ = ["CHECKS", "PLANTED", "agree", "planted", "watched"]
 
 _HANGS_S = 10.0
 """Seconds that a program may run where one does not return."""
@@ -59,6 +59,10 @@ _NETWORKS: Mapping[str, Callable[[], onnx.ModelProto]] = {
     "bert_base": partial(WRITTEN["bert_base"], 1, 0),
     **{name: partial(light_model, name, 0) for name in ("resnet50", "inception_v1", "densenet121")},
 }
+PLANTED: Mapping[Fault, TrialKind] = {
+    "crash": TrialKind.CRASH, "hang": TrialKind.TIMEOUT, "wrong": TrialKind.WRONG_RESULT,
+}  # fmt: skip
+"""What a program with each fault is recorded as."""
 
 
 def planted(fault: Fault, kind: TrialKind, hangs_s: float = _HANGS_S) -> Callable[[SmokeGpu], str]:
@@ -170,9 +174,7 @@ def _buildable(gpu: SmokeGpu, tool: str) -> Iterator[tuple[ComputeDAG, Built]]:
 
 
 CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
-    "planted.crash": planted("crash", TrialKind.CRASH),
-    "planted.hang": planted("hang", TrialKind.TIMEOUT),
-    "planted.wrong": planted("wrong", TrialKind.WRONG_RESULT),
+    **{f"planted.{fault}": planted(fault, kind) for fault, kind in PLANTED.items()},
     "watched.memcheck": watched("memcheck", _WATCHED),
     "watched.racecheck": watched("racecheck", _WATCHED // 4),
     **{f"network.{name}": _network(make) for name, make in _NETWORKS.items()},

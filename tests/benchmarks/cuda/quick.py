@@ -1,6 +1,6 @@
-"""Checks and cases that take no time, where only what runs them is tested: a check is an argument.
+"""Checks and cases that take no time, where only what runs them is tested.
 
-A process of them imports next to nothing.
+``python -m tests.benchmarks.cuda.quick NAME`` is a check; its process imports next to nothing.
 """
 
 from __future__ import annotations

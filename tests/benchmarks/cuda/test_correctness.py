@@ -14,7 +14,7 @@ from ansorpy.target import Target
 from benchmarks.cuda.correctness import checks
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.smoke.checks import small_network
-from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu
+from benchmarks.cuda.smoke.machine import Fault, Skipped, SmokeGpu
 from benchmarks.cuda.smoke.stage import check_one
 from tests.benchmarks.cuda.quick import QUICK
 from tests.benchmarks.cuda.simulated_smoke import simulated
@@ -41,10 +41,10 @@ def lost() -> SmokeGpu:
     return SmokeGpu(gpu.device, gpu.target, build, gpu.planted)  # type: ignore[arg-type]
 
 
-def test_a_planted_hang_is_survived() -> None:
-    check = checks.planted("hang", TrialKind.TIMEOUT, 2.0)
-    found = check_one("a", simulated, {"a": check})
-    assert found.outcome == "ok" and found.said.startswith("timeout: "), found.line
+@pytest.mark.parametrize(("fault", "kind"), checks.PLANTED.items())
+def test_a_planted_fault_is_survived(fault: Fault, kind: TrialKind) -> None:
+    found = check_one("a", simulated, {"a": checks.planted(fault, kind, 2.0)})
+    assert found.outcome == "ok" and found.said.startswith(f"{kind.value}: "), found.line
 
 
 def test_what_is_not_recorded_as_planted_has_failed() -> None:

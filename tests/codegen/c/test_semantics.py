@@ -22,7 +22,6 @@ from ansorpy.ir.elementary.table import APPROXIMATIONS
 from ansorpy.ir.expr import Binary, BinaryOp, Const, Function, ReduceKind
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import Program, Seq
-from tests.budget import some
 from tests.codegen import test_division as division
 from tests.codegen import test_float_to_integer as integers
 from tests.codegen import test_rounding as rounding
@@ -160,7 +159,7 @@ def of_functions(kind: str) -> Iterator[tuple[str, Case]]:
 
 
 def of_random_expressions(kind: str) -> Iterator[tuple[str, Case]]:
-    for seed in some(range(75)):
+    for seed in range(75):
         source, value, arrays = expression_program(seed, f"{kind}{{}}")
         out = source.params[-1].buffer
         case = Case(source, arrays, empty(out.shape, out.dtype)).interpreted()
@@ -170,7 +169,7 @@ def of_random_expressions(kind: str) -> Iterator[tuple[str, Case]]:
 
 
 def of_random_guards(kind: str) -> Iterator[tuple[str, Case]]:
-    for seed in some(range(45)):
+    for seed in range(45):
         source = guarded_program(seed)
         *inputs, out = (param.buffer for param in source.params)
         arrays = [random(b.shape, b.dtype, n) for n, b in enumerate(inputs)]

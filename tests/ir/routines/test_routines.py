@@ -107,7 +107,7 @@ def test_rows_of_any_length_are_sorted(n: int, k: int, rng: Rng) -> None:
     ):  # fmt: skip
         given = x.astype(np.float32)
         check(definition(TopPlaces(True), [given], (2, k)), [given])
-    if n > 600:  # of shorter ones, in every type, see above
+    if n < 3 or n > 600:  # others, in every type, see above
         wide = rng.standard_normal((1, n))
         check(definition(TopPlaces(False), [wide], (1, k)), [wide])
 

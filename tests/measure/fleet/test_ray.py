@@ -202,7 +202,7 @@ def test_the_command_line_reaches_a_cluster_from_outside(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     onnx.save(model, tmp_path / "net.onnx")
     monkeypatch.chdir(tmp_path)
-    ray.shutdown()  # this process comes from outside
+    ray.shutdown()  # this process comes from outside: no test of this module may follow
     command = [
         "tune", "net.onnx", "--db", "t.db", "--trials", "4", "--threads", "1",
         "--workers", f"ray://127.0.0.1:{cluster.client_port}",

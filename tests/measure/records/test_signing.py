@@ -112,6 +112,16 @@ def test_results_of_others_are_hints(path: Path, monkeypatch: pytest.MonkeyPatch
         assert db.hints(TASK.key, -1) == [] and db.unsigned() == 2
 
 
+def test_programs_that_others_timed_come_before_those_that_were_only_checked(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Database(path) as db:
+        db.keep_checked(TASK, tiled(DAG, 8), MeasureResult(TrialKind.CHECKED))
+    by_another(monkeypatch, path)
+    with Database(path) as db:
+        assert [hint.median_s for hint in db.hints(TASK.key, -1)] == [1e-12, 1e-3, None]
+
+
 def test_a_program_measured_again_counts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_another(monkeypatch, path)
     with Database(path) as db:

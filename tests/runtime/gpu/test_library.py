@@ -36,6 +36,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.codegen.cuda.emulator import Emulated
 from tests.codegen.cuda.simulated import GPU
+from tests.conftest import session_seed
 from tests.runtime import programs, sized
 from tests.runtime.gpu.test_executable import (
     bound,
@@ -143,8 +144,8 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def network_of_sizes() -> tuple[sized.Sized, Network]:
-    return sized.random_network(np.random.default_rng(7), calls=6)
+def network_of_sizes(request: pytest.FixtureRequest) -> tuple[sized.Sized, Network]:
+    return sized.random_network(np.random.default_rng([session_seed(request.config), 7]), calls=6)
 
 
 @pytest.fixture(scope="module")

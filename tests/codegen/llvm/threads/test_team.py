@@ -206,8 +206,7 @@ def test_children_of_children_have_threads_of_their_own(in_a_process: InAProcess
         for generation in range(3):
             regions(cells.ctypes.data, 3, 10)
             assert (cells[:3, 0] == 10 * generation + 10).all()
-            if generation:  # the first has threads that are not the team's
-                assert len(tasks()) == 3
+            assert len(tasks()) == 3
             if child := os.fork():
                 assert os.waitpid(child, 0)[1] == 0
                 break
