@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ansorpy.aliases import aliases_of
 from ansorpy.constants import constants_of
+from ansorpy.errors import UsageError
 from ansorpy.options import Option
 from ansorpy.registry import Choice
 from ansorpy.size_bounds import AnyBound, bounds_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
     "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
-    "SizeArguments", "TaskArguments", "UNMEASURED",
+    "SizeArguments", "TaskArguments", "UNMEASURED", "demand_by_name",
 ]  # fmt: skip
 
 
@@ -186,6 +187,28 @@ class SizeArguments(TypedDict, total=False):
             parse=aliases_of,
         ),
     ]
+
+
+_EXAMPLES = {
+    "shapes": '{"x": (1, 3, 224, 224)}', "dims": '{"n": 8}', "constants": '{"k": 5}',
+    "bounds": '{"trip": 100}', "alias": '{"present": "past"}',
+}  # fmt: skip
+"""What :class:`SizeArguments` look like in Python."""
+
+
+def demand_by_name(given: Mapping[str, object]) -> None:
+    """Check that those of *given* which are :class:`SizeArguments` have values by name.
+
+    Raises:
+        UsageError: One is no mapping.
+    """
+    for argument, example in _EXAMPLES.items():
+        value = given.get(argument)
+        if value is not None and not isinstance(value, Mapping):
+            raise UsageError(
+                f"{argument}= takes values by name, got {type(value).__name__}",
+                hint=f"pass {argument}={example}",
+            )
 
 
 class NetworkArguments(SizeArguments, total=False):

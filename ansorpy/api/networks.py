@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from math import sqrt
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
@@ -14,7 +16,12 @@ import onnx
 from numpy.typing import ArrayLike
 
 from ansorpy.api.alternatives import decide, fastest, timed_regions
-from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
+from ansorpy.api.arguments import (
+    CompileArguments,
+    NetworkArguments,
+    SearchArguments,
+    demand_by_name,
+)
 from ansorpy.api.assemble import model_of
 from ansorpy.api.display.shown import Shown, shown
 from ansorpy.api.events import Planned, Tuned
@@ -30,7 +37,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.machines import LOCAL
 from ansorpy.options import those, with_arguments
 from ansorpy.profiler import Activity, profiled
-from ansorpy.quantities import bytes_of
+from ansorpy.quantities import bytes_of, latency_of
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize
@@ -57,19 +64,21 @@ class NetworkSpec:
     Args:
         model: A path or a loaded model.
         weight: Importance relative to the other networks.
-        latency_bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
-        baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
+        latency_bound: Latency that is fast enough, in seconds or as ``"5ms"``, for objective
+            ``"latency_bounds"``.
+        baseline: Latency that its speed-up refers to, likewise, for objective ``"geomean"``.
         shapes: As in :func:`ansorpy.compile`, like ``dims`` to ``memory``.
         name: Its name in messages; default: the file's name without ``.onnx``.
 
     Raises:
-        UsageError: *model* is neither.
+        UsageError: *model* is neither, a number is not positive, or what ``dims`` and its like
+            take by name is no mapping.
     """
 
     model: str | Path | onnx.ModelProto
     weight: float = 1.0
-    latency_bound: float | None = None
-    baseline: float | None = None
+    latency_bound: float | str | None = None
+    baseline: float | str | None = None
     shapes: Mapping[str, Sequence[AnySize]] | None = None
     dims: Mapping[str, AnySize] | None = None
     alias: Mapping[str, str] | None = None
@@ -80,10 +89,19 @@ class NetworkSpec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str | Path | onnx.ModelProto):
-            raise UsageError(
-                f"{self.model!r} is not a network",
-                hint="give an ONNX model, as a path or loaded; compile also takes a torch module",
-            )
+            hint = "give an ONNX model, as a path or loaded; compile also takes a torch module"
+            if isinstance(self.model, bytes):
+                hint = "onnx.load_from_string makes a model of bytes"
+            raise UsageError(f"{reprlib.repr(self.model)} is not a network", hint=hint)
+        demand_by_name(vars(self))
+        figures = {"weight": self.weight}
+        for figure in ("latency_bound", "baseline"):
+            if (given := getattr(self, figure)) is not None:
+                figures[figure] = latency_of(given)
+        for figure, value in figures.items():
+            if not isinstance(value, Real) or not value > 0:  # nan is not
+                raise UsageError(f"{figure} must be a positive number, got {value!r}")
+            object.__setattr__(self, figure, float(value))
 
 
 @dataclass(frozen=True)
@@ -192,14 +210,14 @@ def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:
     """Raise :class:`UsageError` for bounds and baselines that the objective ignores."""
     objective = OBJECTIVES.one(request.parts.choices["objective"])
     given = {
-        "bound": ("latency_bounds", [spec.latency_bound for spec in specs]),
-        "baseline": ("geomean", [spec.baseline for spec in specs]),
+        "bound_s": ("latency bound", "latency_bounds", [spec.latency_bound for spec in specs]),
+        "baseline_s": ("baseline", "geomean", [spec.baseline for spec in specs]),
     }
-    for figure, (needs, values) in given.items():
-        if any(value is not None for value in values) and f"{figure}_s" not in objective.reads:
+    for field, (figure, needs, values) in given.items():
+        if any(value is not None for value in values) and field not in objective.reads:
             raise UsageError(
                 f"a {figure} is given, which the objective does not consider",
-                hint=f"leave it out, or use the objective {needs}",
+                hint=f"leave it out, or choose --objective {needs} (objective= in Python)",
             )
 
 
@@ -263,7 +281,7 @@ def compile(
     example_inputs: Sequence[Any] | None = None,
     *,
     dynamic_shapes: Any = None,
-    latency_bound: float | None = None,
+    latency_bound: float | str | None = None,
     progress: Shown = "auto",
     **arguments: Unpack[CompileArguments],
 ) -> CompiledModel:
@@ -277,7 +295,8 @@ def compile(
         example_inputs: What to call the module with, as ``torch.export.export`` does.
         dynamic_shapes: Which axes of these inputs may have other sizes, as
             ``torch.export.export`` takes it; ``dims`` may narrow their ranges.
-        latency_bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
+        latency_bound: Latency that is fast enough, in seconds or as ``"5ms"``, for objective
+            ``"latency_bounds"``.
         progress: How the search is shown: on a terminal or in a notebook (``"auto"``), elsewhere
             too (True), not at all (False); or a function that receives its events.
         **arguments
@@ -331,6 +350,8 @@ def compile_many(
 
     Paper: OSDI'20 §6.
     """
+    if isinstance(networks, NetworkSpec | str | Path | onnx.ModelProto):
+        raise UsageError("networks are given by a list", hint="pass [network], or call compile")
     if not networks:
         raise UsageError("there is no network to compile")
     specs = [n if isinstance(n, NetworkSpec) else NetworkSpec(n) for n in networks]

@@ -22,6 +22,8 @@ def load_plugins(paths: Iterable[str | Path]) -> None:
     Raises:
         UsageError: There is no such file or module, or one fails.
     """
+    if isinstance(paths, str | Path):
+        raise UsageError("plugins are given by a list", hint=f"pass [{str(paths)!r}]")
     for path in map(Path, paths):
         is_module = path.suffix != ".py" and all(map(str.isidentifier, str(path).split(".")))
         (_import_plugin if is_module else _load_plugin)(path)

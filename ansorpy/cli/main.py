@@ -27,7 +27,7 @@ from ansorpy.cli.verbs.show import show
 from ansorpy.cli.verbs.tune import tune
 from ansorpy.cli.verbs.verify import verify
 from ansorpy.config import DEBUG
-from ansorpy.errors import ForeignFile, MissingDependency
+from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.evaluation.engines.names import ENGINE_NAMES
 from ansorpy.version import __version__
 
@@ -166,17 +166,26 @@ def _unexpected(error: Exception) -> int:
         print(f"error: there is not enough memory: {error}".rstrip(": "), file=sys.stderr)
         print("hint: make the shapes smaller", file=sys.stderr)
         return MissingDependency.exit_code
-    if DEBUG.get():
+    debugging = _is_debugging()
+    if debugging:
         traceback.print_exception(error)
-    elif isinstance(error, OSError):  # while writing a file
+    if isinstance(error, OSError):  # while writing a file
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"error: {where}{error.strerror or error}", file=sys.stderr)
         print("hint: check the folder, its free space and permissions", file=sys.stderr)
         return ForeignFile.exit_code
-    else:
+    if not debugging:
         print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
         print("hint: please report it; ANSORPY_DEBUG=1 shows the traceback", file=sys.stderr)
     return EXIT_INTERNAL
+
+
+def _is_debugging() -> bool:
+    """Whether tracebacks are shown: also if the variable has a value that is no answer."""
+    try:
+        return DEBUG.get()
+    except UsageError:
+        return True
 
 
 def repeat_list_option(arguments: Sequence[str]) -> list[str]:

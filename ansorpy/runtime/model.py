@@ -11,8 +11,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
@@ -21,7 +19,15 @@ from ansorpy.runtime.executable import Uncopied
 from ansorpy.runtime.footprint import Footprint, bytes_text
 from ansorpy.runtime.library.shared_library import open_library
 from ansorpy.runtime.packed import packed_input, packed_kinds, unpack, with_packing
-from ansorpy.runtime.ports import Port, accepted, check_array, one_of, own_result, ports_grid
+from ansorpy.runtime.ports import (
+    Port,
+    accepted,
+    array_of,
+    check_array,
+    one_of,
+    own_result,
+    ports_grid,
+)
 from ansorpy.runtime.sharing import Sharing
 from ansorpy.runtime.sizes import Ports, SizedPorts
 
@@ -249,7 +255,7 @@ class Model(Uncopied):
         for number in self._sharing.inputs:
             name = self._signature.inputs[number].name
             if name in found:
-                found[name] = self._sharing.with_room(number, np.asarray(found[name]), capacity)
+                found[name] = self._sharing.with_room(number, array_of(name, found[name]), capacity)
         return found
 
     def profile(
@@ -304,10 +310,12 @@ class Model(Uncopied):
         outputs, with the shapes that they state."""
         arrays = self._in_order(feeds)
         if self._sized is not None:
-            arrays = [a if hasattr(a, "shape") else np.asarray(a) for a in arrays]
+            named = zip(self._inputs, arrays, strict=True)
+            arrays = [a if hasattr(a, "shape") else array_of(name, a) for name, a in named]
         inputs, outputs = self._ports(arrays)
         for number, kind in self._packed[0].items():
-            arrays[number] = packed_input(inputs[number], kind, np.asarray(arrays[number]))
+            port = inputs[number]
+            arrays[number] = packed_input(port, kind, array_of(port.name, arrays[number]))
         if not self._sharing:
             return [self._accept(port, a) for port, a in zip(inputs, arrays, strict=True)], outputs
         return [self._accepted(*each) for each in zip(count(), inputs, arrays)], outputs

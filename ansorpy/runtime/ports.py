@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ansorpy.ir.extents import AnyExtent
 
 __all__ = [
-    "MAX_RANK", "ON_CPU", "CTensor", "Port", "accepted", "c_tensors", "check_array",
-    "check_kind", "described", "dlpack_device", "fits", "host_array", "one_of",
+    "MAX_RANK", "ON_CPU", "CTensor", "Port", "accepted", "array_of", "c_tensors",
+    "check_array", "check_kind", "described", "dlpack_device", "fits", "host_array", "one_of",
     "own_result", "ports_grid",
 ]  # fmt: skip
 
@@ -154,9 +154,21 @@ def _empty(port: Port) -> str:
     return f'pass np.empty({port.shape}, "{port.dtype}")'
 
 
+def array_of(name: str, value: object) -> Array:
+    """The input *name* as a numpy array, which is *value* itself if it is one.
+
+    Raises:
+        UsageError: numpy makes no array of it, as of a list of unequal rows.
+    """
+    try:
+        return np.asarray(value)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise UsageError(f"input {name!r} cannot be used: {error}") from error
+
+
 def accepted(port: Port, value: object) -> Array:
     """Return *value* as an array that compiled code can read, copying it if not contiguous."""
-    array = np.asarray(host_array("input", port, value))
+    array = array_of(port.name, host_array("input", port, value))
     if not fits(port, array):
         array = check_array("input", port, np.require(array, requirements=("C", "A")))
     return array

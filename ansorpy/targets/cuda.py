@@ -29,9 +29,11 @@ class Gpus:
         if text == "cuda":
             return _device(DEVICE.get() or 0)
         architecture = re.fullmatch(r"sm_(\d{2,3})[af]?", text)
-        if architecture and int(architecture[1]) >= min(_CHIPS):
-            return _of_architecture(text, int(architecture[1]))
-        return None
+        if architecture is None:
+            return None
+        if int(architecture[1]) < min(_CHIPS):
+            raise UsageError(f"{text} is too old", hint=f"programs are for {_OLDEST} and later")
+        return _of_architecture(text, int(architecture[1]))
 
     def runs_on_host(self, target: Target) -> bool:
         return bool(target.gpus())
@@ -98,6 +100,7 @@ _CHIPS = {
     120: _Chip(188, 128, 128 << 10, 100, 1536, 24),
     121: _Chip(48, 128, 24 << 10, 100, 1536, 24),
 }
+_OLDEST = f"sm_{min(_CHIPS)}"
 _WITH_OWN = (90,)
 """Architectures with instructions of their own that rules use (PTX ISA, ``wgmma``)."""
 
@@ -106,8 +109,11 @@ _MAX_VTHREAD = 8
 
 
 def _of_architecture(name: str, capability: int) -> Target:
-    """The largest GPU of a compute capability; if unlisted, of the newest one before it."""
-    chip = _CHIPS[max(known for known in _CHIPS if known <= capability)]
+    """The largest GPU of a compute capability; if unlisted, of the newest one before it.
+
+    Devices that are too old for programs have the limits of the oldest one listed.
+    """
+    chip = _CHIPS[max((known for known in _CHIPS if known <= capability), default=min(_CHIPS))]
     # Volta and Turing give a block all shared memory; later chips reserve 1 KiB of it.
     kept = 0 if capability < 80 else KIB
     shared = chip.shared_kib * KIB
@@ -154,7 +160,14 @@ def _device(number: int) -> Target:
             f"there is no GPU {number}: CUDA counts {len(cuda_devices())} here",
             hint=f"set {DEVICE.name} to a smaller number, or not at all",
         )
-    return cuda_devices()[number]
+    found = cuda_devices()[number]
+    if found.capability < min(_CHIPS):
+        raise MissingDependency(
+            f"GPU {number} of this machine ({found.features}) is older than {_OLDEST}",
+            hint=f"set {DEVICE.name} to the number of a newer one, or name an architecture: "
+            "--target sm_90 (target= in Python)",
+        )
+    return found
 
 
 def device_target(found: Mapping[str, Any]) -> Target:

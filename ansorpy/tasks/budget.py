@@ -49,19 +49,20 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
             value = getattr(self, name)
+            said = name.removesuffix("_s")  # as users give it
             kind, words = (Real, "a") if name == "time_limit_s" else (Integral, "a whole")
             if value is None:
                 continue
             if not isinstance(value, kind):
-                raise UsageError(f"{name} must be {words} number, got {value!r}")
+                raise UsageError(f"{said} must be {words} number, got {value!r}")
             if not float(value) > 0:  # nan is not
                 raise UsageError(
-                    f"{name} must be positive, got {value}",
+                    f"{said} must be positive, got {value}",
                     hint='to measure nothing, use effort="none"',
                 )
             if name == "time_limit_s" and float(value) > LONGEST_S:
                 raise UsageError(
-                    f"{name} must be at most {LONGEST_S:g} seconds, got {value}",
+                    f"{said} must be at most {LONGEST_S:g} seconds, got {value}",
                     hint="for no time limit, limit the trials instead",
                 )
             # A number of numpy's cannot be recorded.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -124,9 +125,9 @@ def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("objective", "figures", "message"),
     [
-        ("weighted_sum", {"latency_bound": 1.0}, "a bound is given, which(.|\n)*latency_bounds"),
-        ("early_stop", {"latency_bound": 1.0}, "a bound is given, which"),
-        ("geomean", {"latency_bound": 1.0, "baseline": 1.0}, "a bound is given, which"),
+        ("weighted_sum", {"latency_bound": 1.0}, "a latency bound(.|\n)*objective latency_bounds"),
+        ("early_stop", {"latency_bound": 1.0}, "a latency bound is given, which"),
+        ("geomean", {"latency_bound": 1.0, "baseline": 1.0}, "a latency bound is given, which"),
         ("latency_bounds", {"baseline": 1.0}, "a baseline is given, which(.|\n)*geomean"),
     ],
 )
@@ -154,3 +155,36 @@ def test_wrong_requests_are_refused() -> None:
         ap.compile_many([network(1)], workers="cloud", trials=1, threads=1)
     with pytest.raises(UsageError, match="5 is not a network(.|\n)*as a path or loaded"):
         ap.compile(5)
+    with pytest.raises(UsageError, match="networks are given by a list"):
+        ap.compile_many("net.onnx")
+    with pytest.raises(UsageError, match=r"engines are given by a list(.|\n)*\['onnxruntime'\]"):
+        ap.bench("net.onnx", against="onnxruntime")
+    with pytest.raises(UsageError, match=r"plugins are given by a list(.|\n)*\['ops.py'\]"):
+        ap.bench("net.onnx", plugins="ops.py")
+
+
+def test_bytes_are_not_printed_whole() -> None:
+    with pytest.raises(UsageError, match=r"is not a network(.|\n)*load_from_string") as told:
+        ap.compile(network(2).SerializeToString())
+    assert len(told.value.message) < 80
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"shapes": (9, 8)}, {"dims": "n=8"}, {"bounds": 100}, {"constants": [5]},
+     {"alias": [("y", "x")]}],
+)  # fmt: skip
+def test_what_is_given_by_name_is_a_mapping(given: dict[str, Any]) -> None:
+    [name] = given
+    for called in (ap.compile, ap.verify):
+        with pytest.raises(UsageError, match=rf"{name}= takes values by name(.|\n)*{name}={{"):
+            called("net.onnx", **given)
+
+
+def test_latencies_may_be_text() -> None:
+    spec = NetworkSpec("net.onnx", latency_bound="5ms", baseline=2)
+    assert (spec.latency_bound, spec.baseline) == (5e-3, 2.0)
+    for wrong in ({"latency_bound": "soon"}, {"latency_bound": 0}, {"baseline": float("nan")},
+                  {"weight": "2"}):  # fmt: skip
+        with pytest.raises(UsageError, match=f"^({[*wrong][0]} must be a positive|'soon' is not)"):
+            NetworkSpec("net.onnx", **wrong)

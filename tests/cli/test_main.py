@@ -98,6 +98,7 @@ def test_too_little_memory_is_one_plain_error(
         (["tune", "x.onnx", "--time-limit", "soon"], "'soon' is not a duration"),
         (["bench", "x.onnx", "--shape", "x:yes"], "'x:yes' is not an input's shape"),
         (["compile", "x.onnx", "--target", "pdp11"], "unknown target 'pdp11'"),
+        (["compile", "x.onnx", "--target", "sm_61"], "sm_70 and later"),
         (["db", "runs", "--db", "t.db", "--run", "1"], "are for a replay"),
         (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'repair'"),
         (["db", "runs", "t.db"], "unexpected extra argument"),
@@ -151,6 +152,22 @@ def test_unexpected_errors_are_one_line_unless_debugging(
     monkeypatch.setenv("ANSORPY_DEBUG", "1")
     assert main(["doctor"]) == 1
     assert "Traceback" in capsys.readouterr().err
+    monkeypatch.setenv("ANSORPY_DEBUG", "on")
+    assert main(["doctor"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_exit_6_when_debugging_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def doctor() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "net.so")
+
+    monkeypatch.setattr(module, "VERBS", (doctor, doctor))
+    monkeypatch.setenv("ANSORPY_DEBUG", "1")
+    assert main(["doctor"]) == 6
+    error = capsys.readouterr().err
+    assert "Traceback" in error and "error: net.so: No space left on device\nhint: " in error
 
 
 def test_interrupts_are_exit_130(

@@ -459,7 +459,7 @@ def test_compile_ends_at_its_bound(
     command = ["compile", product, "-o", str(tmp_path / "net.so"), "--db", db, "--threads", "1"]
     command += ["--trials", "400", "--latency-bound", "10s"]
     assert main(command) == 2
-    assert "a bound is given, which the objective does not consider" in capsys.readouterr().err
+    assert "a latency bound is given, which the objective does not" in capsys.readouterr().err
     assert main([*command, "--objective", "latency_bounds"]) == 0
     assert f"ended: {Ending.OBJECTIVE.value}" in capsys.readouterr().err
     with Database(db) as database:

@@ -47,6 +47,13 @@ class Foreign:
         return capsule
 
 
+class OnGpu(Foreign):
+    """An array in a GPU's memory, which numpy cannot read."""
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
+        raise TypeError("copy it to the host first")
+
+
 def test_a_kernel_reads_and_writes_in_place(rng: Rng) -> None:
     w, b = programs.constants(rng)
     x, out = programs.feed(rng), Foreign(np.zeros((programs.N, programs.M), np.float32))
@@ -122,6 +129,8 @@ def test_what_cannot_be_used_is_refused(rng: Rng) -> None:
     outputs[0].array.flags.writeable = False
     with pytest.raises(UsageError, match="output 'first' is read-only"):
         model.run(None, {"x": x}, outputs=outputs)
+    with pytest.raises(UsageError, match="input 'x' cannot be used: copy it to the host"):
+        model(OnGpu(x, device=2))
     with pytest.raises(UsageError, match="input 'x' must be a numpy array, got Foreign"):
         model.prepare({"x": Foreign(x, device=2)}, outputs)
 

@@ -210,6 +210,8 @@ def test_wrong_types_outputs_and_threads(rng: Rng) -> None:
         model.run(None, x)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"(?s)named by a list.*pass \['first'\]"):
         model.run("first", {"x": x})
+    with pytest.raises(UsageError, match="input 'x' cannot be used: .*inhomogeneous"):
+        model.run(None, {"x": [[1.0], [1.0, 2.0]]})
     with pytest.raises(UsageError, match="takes 'x', got 2 arrays"):
         model(x, x)
     with pytest.raises(UsageError, match="neither copied nor pickled"):

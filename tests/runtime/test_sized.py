@@ -201,6 +201,7 @@ def test_wrong_feeds_are_refused(chain: tuple[Path, Sized, Network]) -> None:
         ({"x": np.ones((38, 8), np.int64), "w": w},
          "axis 0 of input 'x' has 38 elements, but its extent is n, where n is from 0 to 37"),
         ({"x": x[0], "w": w}, "input 'x' has 2 axes, got 1 axes"),
+        ({"x": [[1], [1, 2]], "w": w}, "input 'x' cannot be used: .*inhomogeneous"),
         ({"x": x[:, :7], "w": w}, "input 'x' takes 5x8 of int64, got 5x7 of int64"),
         ({"x": x.astype(np.int32), "w": w}, "takes 5x8 of int64, got 5x8 of int32"),
     ]  # fmt: skip

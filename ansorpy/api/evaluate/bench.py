@@ -18,6 +18,7 @@ from ansorpy.api.evaluate.profiling import profiles_of, trace_of
 from ansorpy.api.evaluate.sizes import timed_sizes
 from ansorpy.api.plugins import load_plugins
 from ansorpy.config import default_threads
+from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
 from ansorpy.evaluation.bench.turns import Policy, compare, compare_sizes
@@ -110,6 +111,10 @@ class _Bench:
     plugins: Sequence[str]
     streams: int
     progress: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.against, str):
+            raise UsageError("engines are given by a list", hint=f"pass [{self.against!r}]")
 
     def run(self, lookup: Lookup) -> Comparison | SizesComparison:
         """Time the network of *lookup* at one size or at several."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ansorpy.api.alternatives import fastest
-from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments
+from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments, demand_by_name
 from ansorpy.api.evaluate.databases import demand_database
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
@@ -28,6 +28,7 @@ class Lookup:
     """A network file, and the arguments that identify its tasks in the records."""
 
     def __init__(self, model: Path, **arguments: Unpack[LookupArguments]) -> None:
+        demand_by_name(arguments)
         self.model = model
         self.arguments = arguments
 

@@ -46,7 +46,8 @@ def network_of(
         dynamic_shapes: Which axes may have other sizes, as ``torch.export.export`` takes it.
 
     Raises:
-        UsageError: There are no example inputs, or the module changes its buffers or inputs.
+        UsageError: There are no example inputs, the module changes its buffers or inputs, or it is
+            not on the CPU.
         UnsupportedModel: Some operators have no translation; its table lists all of them.  Or
             torch cannot export the module, whose error is the cause.
     """
@@ -58,6 +59,7 @@ def network_of(
                 hint="pass them: compile(module, (x,))",
             )
         module = _exported(module, example_inputs, dynamic_shapes)
+    _demand_cpu(module)
     program = module.run_decompositions(_table())
     _demand_pure(program)
     graph = program.graph
@@ -114,6 +116,17 @@ def _table() -> Any:
         table.pop(op)
     table.update(decompositions())
     return table
+
+
+def _demand_cpu(program: ExportedProgram) -> None:
+    """Refuse a program whose parameters or inputs are on another device."""
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            raise UsageError(
+                f"the module is on {value.device}",
+                hint='pass module.cpu() and inputs on the CPU; target="cuda" compiles for the GPU',
+            )
 
 
 def _demand_pure(program: ExportedProgram) -> None:

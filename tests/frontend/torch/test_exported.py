@@ -96,6 +96,11 @@ def test_a_module_needs_example_inputs() -> None:
         network_of(Normed())
 
 
+def test_a_module_on_another_device_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"(?s)the module is on meta.*module\.cpu\(\)"):
+        ap.compile(Normed().eval().to("meta"), (torch.randn(3, 6, device="meta"),), effort="none")
+
+
 def test_example_inputs_are_a_tuple() -> None:
     with pytest.raises(UsageError, match=r"(?s)a tuple, not one tensor.*pass \(x,\)"):
         ap.compile(Normed(), torch.randn(3, 6), effort="none")
