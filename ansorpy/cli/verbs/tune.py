@@ -75,7 +75,8 @@ def tune(
         for model, name in zip(models, names, strict=True)
     ]  # fmt: skip
     talk = Talk(quiet, verbose, as_json)
-    lookups = [Lookup(model, **those(LookupArguments, arguments)) for model in models]
+    known = those(LookupArguments, arguments)
+    lookups = [Lookup(model, plugins=plugin or (), **known) for model in models]
     memory, named = shared.get("memory"), zip(lookups, names, strict=True)
     exports = [export_command(lookup, _library(name), memory=memory) for lookup, name in named]
     with accounted(request, talk):
