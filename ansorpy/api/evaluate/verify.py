@@ -92,18 +92,7 @@ def verify(
     given = None if network is None else Path(network)
     if isinstance(model, Model):
         return comparison.of_model(model, given, arguments.get("dims") or {})
-    asked = Lookup(Path(model), plugins=plugins, **arguments)
-    with with_known_inputs(asked, given) as (known, original):
-        lookup = with_own_sizes(known, original)
-        options = lookup.arguments
-        return comparison.run(
-            lookup.model.name,
-            onnx_beside(lookup.model, original),
-            lambda reference: open_model(lookup, instead=reference),
-            given_shapes(lookup),
-            options.get("dims") or {},
-            options,
-        )
+    return comparison.of_file(Lookup(Path(model), plugins=plugins, **arguments), given)
 
 
 @dataclass(frozen=True)
@@ -128,6 +117,20 @@ class _Comparison:
             )
         shapes = port_shapes(model.get_inputs(), dims)
         return self.run(model.name, network, lambda _: model, {**shapes}, dims)
+
+    def of_file(self, asked: Lookup, network: Path | None) -> Verification:
+        """Compare the library or ONNX file of *asked*; a library was made from *network*."""
+        with with_known_inputs(asked, network) as (known, original):
+            lookup = with_own_sizes(known, original)
+            options = lookup.arguments
+            return self.run(
+                lookup.model.name,
+                onnx_beside(lookup.model, original),
+                lambda reference: open_model(lookup, instead=reference),
+                given_shapes(lookup),
+                options.get("dims") or {},
+                options,
+            )
 
     def run(
         self,

@@ -94,8 +94,7 @@ def tune(
     for one in found:
         total_s = one["kernels_ms"]
         time = "not timed" if total_s is None else f"{latency_text(total_s * 1e-3)} in kernels"
-        print(f"{one['name']}: {time}")
-        print(f"next: {one['export']}")
+        print(f"{one['name']}: {time}\nnext: {one['export']}")
 
 
 def _demand_kept(database: Path) -> None:
