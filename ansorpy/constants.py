@@ -15,6 +15,9 @@ __all__ = ["constant_flags", "constant_text", "constants_of"]
 
 _HINT = "write axes=[0,1], k=5 or mode=@file.npy"
 
+_MOST_SHOWN = 64
+"""Numbers that a command line shows; more come from a file."""
+
 
 def constants_of(items: Iterable[str]) -> dict[str, ArrayLike]:
     """``{"axes": [0, 1]}`` from ``axes=[0,1]``; ``axes=@axes.npy`` reads a file of numpy.
@@ -53,8 +56,11 @@ def _parsed(name: str, text: str) -> ArrayLike:
 
 
 def constant_text(name: str, value: ArrayLike) -> str:
-    """``axes=[0,1]``: inverse of :func:`constants_of`."""
-    return f"{name}={json.dumps(np.asarray(value).tolist(), separators=(',', ':'))}"
+    """``axes=[0,1]``: inverse of :func:`constants_of`; ``mask=@FILE.npy`` for many numbers."""
+    array = np.asarray(value)
+    if array.size > _MOST_SHOWN:
+        return f"{name}=@FILE.npy"
+    return f"{name}={json.dumps(array.tolist(), separators=(',', ':'))}"
 
 
 def constant_flags(names: Iterable[str]) -> str:

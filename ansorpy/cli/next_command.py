@@ -17,8 +17,8 @@ from ansorpy.size_ranges import SizeRange
 __all__ = ["after_library", "export_command"]
 
 
-def after_library(library: Path, model: Path, threads: int) -> str:
-    """What to do with the *library* of *model*: time it, beside the first peer installed here, at
+def after_library(library: Path, lookup: Lookup, threads: int) -> str:
+    """What to do with the *library* of *lookup*: time it, beside the first peer installed here, at
     one size of each dimension; other forms are for a compiler, which builds the example.
     """
     if library.suffix != Form.SO.suffix:
@@ -28,8 +28,9 @@ def after_library(library: Path, model: Path, threads: int) -> str:
     sizes = _sizes(library)
     if not peers:
         return shlex.join(["ansorpy", "run", str(library), *sizes])
-    beside = ["--model", str(model), "--against", peers[0]]
-    return shlex.join(["ansorpy", "bench", str(library), *beside, *sizes])
+    beside = ["--model", str(lookup.model), "--against", peers[0]]
+    same = lookup.options("constants", "threads")
+    return shlex.join(["ansorpy", "bench", str(library), *beside, *same, *sizes])
 
 
 def export_command(

@@ -14,6 +14,7 @@ from ansorpy.api.assemble import kernels_median_s
 from ansorpy.api.display.board import Board
 from ansorpy.api.display.text import comparisons
 from ansorpy.api.emitted import emitted_plan, emitted_target
+from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.events import PeerTimed
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
@@ -139,8 +140,8 @@ class Written:
             "versions": [version.to_dict() for version in self.versions],
         }
 
-    def said(self, model: Path) -> str:
-        """What was reached, where everything is, and how to go on with *model*, in lines."""
+    def said(self, lookup: Lookup) -> str:
+        """What was reached, where everything is, and how to go on with *lookup*, in lines."""
         lines = [f"wrote {self.path}"]
         for version in self.versions:
             lines += version.said(f"{version.plan.target.name}: " if self.versions[1:] else "")
@@ -148,15 +149,15 @@ class Written:
         lines.append(f"header {header}, example {example}, records in {self.records}")
         runs_here = any(version.plan.target.runs_on_host() for version in self.versions)
         threads = self.versions[0].plan.threads
-        command = after_library(self.path, model, threads) if runs_here else ""
+        command = after_library(self.path, lookup, threads) if runs_here else ""
         return "\n".join([*lines, f"next: {command}"] if command else lines)
 
-    def tell(self, talk: Talk, model: Path) -> None:
-        """Print the result for *model* on stdout."""
+    def tell(self, talk: Talk, lookup: Lookup) -> None:
+        """Print the result for *lookup* on stdout."""
         if talk.json:
             print(json.dumps(self.to_dict()))
         else:
-            say(self.said(model))
+            say(self.said(lookup))
 
 
 def write_library(

@@ -39,17 +39,20 @@ def expected(x: Array, weight: Array) -> Array:
     return np.asarray(h / root / (1 + np.exp(-x)))
 
 
-def test_the_example_compiles(tmp_path: Path) -> None:
+def test_the_example_compiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     load_plugins([EXAMPLE])
     network = sys.modules["ansorpy_plugin_custom_operator"].network()
     path = tmp_path / "gated.onnx"
     onnx.save(network, path)
     CUSTOM.remove(NAME)
     records = ["--db", str(tmp_path / "tune.db")]
-    options = ["--effort", "none", "--threads", "1", "--dim", "rows=7", *records]
+    same = ["--threads", "1", "--dim", "rows=7", *records]
     library = tmp_path / "gated.so"
-    options += ["-o", str(library)]
+    options = ["--effort", "none", "-o", str(library), *same]
     assert main(["compile", str(path), "--plugin", str(EXAMPLE), *options]) == 0
+    CUSTOM.remove(NAME)
+    assert main(["show", str(path), "--plugin", str(EXAMPLE), *same]) == 0
+    assert capsys.readouterr().out.endswith(f" --plugin {EXAMPLE}\n")
     model = ap.load(library)
     weight = onnx.numpy_helper.to_array(network.graph.initializer[0])
     x = np.random.default_rng(1).standard_normal((7, 24)).astype(np.float32)

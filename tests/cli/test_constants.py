@@ -31,10 +31,17 @@ def test_verbs_take_values_of_inputs(folder: Path, capsys: pytest.CaptureFixture
     network, library = str(folder / "net.onnx"), str(folder / "net.so")
     records = ["--db", str(folder / "t.db"), "--threads", "1"]
     assert main(["compile", network, "-o", library, "--effort", "none", *CONST, *records]) == 0
+    said = capsys.readouterr().out
+    assert f"--model {network} --against onnxruntime --threads 1 --const 'axes=[0]'\n" in said
     assert [port.name for port in load(library).get_inputs()] == ["x", "times"]
+    plugin = folder / "ops.py"
+    plugin.touch()
     for model in ([network, *records], [library, "--model", network]):
-        assert main(["verify", *model, *CONST]) == 0
-        capsys.readouterr()
+        assert main(["verify", *model, *CONST, "--plugin", str(plugin)]) == 0
+        said = capsys.readouterr().err
+        if model[0] == network:
+            assert f"run: ansorpy tune {network} --threads 1 --const 'axes=[0]' --db" in said
+            assert said.endswith(f" --plugin {plugin}\n")
         assert main(["bench", *model, *CONST, "--against", "onnxruntime", "--json"]) == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert found["model"] == "net" and set(found["engines"]) == {"ansorpy", "onnxruntime"}

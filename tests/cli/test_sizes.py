@@ -14,6 +14,7 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.api.evaluate import bench, libraries, models, sizes
+from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.sizes import points_of
 from ansorpy.cli import next_command
 from ansorpy.cli.main import main
@@ -71,8 +72,9 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_next_command_states_a_size_of_each_dimension(library: str) -> None:
     """Without one, verbs refuse the library."""
-    said = next_command.after_library(Path(library), Path("net.onnx"), 1)
-    assert said.startswith(f"ansorpy bench {library} ") and said.endswith(" --dim rows=14")
+    said = next_command.after_library(Path(library), Lookup(Path("net.onnx"), threads=1), 1)
+    assert said.startswith(f"ansorpy bench {library} ")
+    assert said.endswith(" --threads 1 --dim rows=14")
 
 
 @pytest.fixture

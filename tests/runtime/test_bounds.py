@@ -188,7 +188,7 @@ def test_scales_that_only_a_run_knows(attributes: dict[str, str], rng: Rng) -> N
     width = 1 if attributes["mode"] == "cubic" or "align_corners" in attributes.values() else 2
     made = compiled(model, None, bounds={"scales": [(1, 1), (1, 1), (0, 4), (1, width)]})
     x = floats(rng, *shape)
-    scales = [[1, 1, 1, 1], [1, 1, 2.25, 1.5], [1, 1, 0.5, 2], [1, 1, 4, 1.2]]
+    scales: list[list[float]] = [[1, 1, 1, 1], [1, 1, 2.25, 1.5], [1, 1, 0.5, 2], [1, 1, 4, 1.2]]
     if "align_corners" not in attributes.values():  # onnxruntime takes the rounded length there
         scales += [[1, 1, 0.3, 1.21], [1, 1, 3.9, 1.99]]
     for good in scales:

@@ -90,7 +90,8 @@ def bench(
             folder = stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))
             model = model.export(Path(folder, "model.so"))
         known = with_known_inputs(
-            Lookup(Path(model), **arguments), None if network is None else Path(network)
+            Lookup(Path(model), plugins=plugins, **arguments),
+            None if network is None else Path(network),
         )
         lookup, original = stack.enter_context(known)
         told, loaded = progress or _silent, [str(plugin) for plugin in plugins]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
@@ -18,19 +18,34 @@ from ansorpy.constants import constant_text
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.options import declared, those
-from ansorpy.size_bounds import bound_text
-from ansorpy.size_ranges import SizeRange
+from ansorpy.size_bounds import bound_of, bound_text
+from ansorpy.size_ranges import size_of
+from ansorpy.target import Target
 
 __all__ = ["Lookup"]
 
 
 class Lookup:
-    """A network file, and the arguments that identify its tasks in the records."""
+    """A network file, and the arguments that identify its tasks in the records.
 
-    def __init__(self, model: Path, **arguments: Unpack[LookupArguments]) -> None:
+    Args:
+        plugins: Files or modules with operators that the network has.
+        source: What the user asked for, which commands repeat; None if that is this.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        *,
+        plugins: Sequence[str | Path] = (),
+        source: Lookup | None = None,
+        **arguments: Unpack[LookupArguments],
+    ) -> None:
         demand_by_name(arguments)
         self.model = model
+        self.plugins = plugins
         self.arguments = arguments
+        self._source = source
 
     @cached_property
     def request(self) -> Request:
@@ -51,10 +66,18 @@ class Lookup:
 
     def command(self, verb: str, *options: str) -> str:
         """The command line that runs *verb* on the same tasks and records."""
-        words = [word for argument in declared(LookupArguments)
-                 for word in _words(argument.flag, self.arguments.get(argument.name),
-                                    argument.option.default)]  # fmt: skip
-        return shlex.join(["ansorpy", verb, str(self.model), *options, *words])
+        source = self._source or self
+        loaded = [word for plugin in source.plugins for word in ("--plugin", str(plugin))]
+        words = [*options, *source.options(), *loaded]
+        return shlex.join(["ansorpy", verb, str(source.model), *words])
+
+    def options(self, *names: str) -> list[str]:
+        """The words of the arguments called *names*, or of all if there are no *names*."""
+        given = self.arguments
+        return [word for argument in declared(LookupArguments)
+                if not names or argument.name in names
+                for word in _words(argument.flag, given.get(argument.name),
+                                   argument.option.default)]  # fmt: skip
 
     def warn_of_predictions(self, tasks: Sequence[Task] | None = None) -> None:
         """Warn on stderr how many of *tasks* (default: the network's) have no tuned program.
@@ -69,9 +92,11 @@ class Lookup:
             tasks = fastest(self.project, lambda task: tuned.get(task.key)).tasks
         missing = sum(task.key not in tuned for task in tasks)
         if missing:
+            elsewhere = " on a machine that can time them, or with --workers"
+            where = "" if self.request.can_time else elsewhere
             print(
                 f"warning: the programs of {missing} of {len(tasks)} tasks are predicted, not "
-                f"tuned; to tune them, run: {self.command('tune')}",
+                f"tuned; to tune them, run{where}: {self.command('tune')}",
                 file=sys.stderr,
             )
 
@@ -80,15 +105,16 @@ def _words(flag: str, value: Any, default: object) -> Iterator[str]:
     """The words of an option with *value*; none if that is the *default*."""
     if value == default or value is None:
         return
-    if not isinstance(value, dict):
-        yield from (flag, str(value))
+    if not isinstance(value, Mapping):
+        yield from (flag, value.name if isinstance(value, Target) else str(value))
         return
-    for name, size in value.items():
+    for name, one in value.items():
         if flag == "--const":
-            yield from (flag, constant_text(name, size))
-            continue
-        if flag == "--bound":
-            yield from (flag, bound_text(name, size))
-            continue
-        is_size = isinstance(size, int | str | SizeRange)
-        yield from (flag, f"{name}={size if is_size else 'x'.join(map(str, size))}")
+            text = constant_text(name, one)
+        elif flag == "--bound":
+            text = bound_text(name, bound_of(one, name))
+        elif flag == "--shape":
+            text = f"{name}={'x'.join(str(size_of(size, name)) for size in one)}"
+        else:
+            text = f"{name}={size_of(one, name) if flag == '--dim' else one}"
+        yield from (flag, text)

@@ -75,7 +75,7 @@ def with_known_inputs(
         copy = Path(folder, network.name)
         save(with_constants(read_model(network), constants), copy)
         ours = lookup.model if is_library(lookup.model) else copy
-        yield Lookup(ours, **cast(LookupArguments, kept)), original and copy
+        yield Lookup(ours, source=lookup, **cast(LookupArguments, kept)), original and copy
 
 
 def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:

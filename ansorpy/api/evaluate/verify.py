@@ -18,6 +18,7 @@ from ansorpy.api.evaluate.models import (
     with_known_inputs,
     with_own_sizes,
 )
+from ansorpy.api.plugins import load_plugins
 from ansorpy.config import default_threads
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UsageError
@@ -47,6 +48,7 @@ def verify(
     tolerance: float = DEFAULT_TOLERANCE,
     random_weights: int | None = None,
     seed: int = 0,
+    plugins: Sequence[str | Path] = (),
     progress: Callable[[str], None] | None = None,
     **arguments: Unpack[HostLookupArguments],
 ) -> Verification:
@@ -60,6 +62,7 @@ def verify(
         tolerance: Error allowed, relative to the largest element of an output.
         random_weights: Seed; draw the network's weights at random first.
         seed: Seed of the inputs.
+        plugins: Scripts or modules that register operators of the model.
         progress: Receives what is being run; an empty text while the network is compiled.
         **arguments
 
@@ -73,6 +76,7 @@ def verify(
         MissingDependency: onnxruntime is not installed.
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
     """
+    load_plugins(plugins)
     if against not in ("onnxruntime", "reference"):
         raise UsageError(
             f"cannot verify against {against!r}", hint="choose onnxruntime or reference"
@@ -88,17 +92,7 @@ def verify(
     given = None if network is None else Path(network)
     if isinstance(model, Model):
         return comparison.of_model(model, given, arguments.get("dims") or {})
-    with with_known_inputs(Lookup(Path(model), **arguments), given) as (known, original):
-        lookup = with_own_sizes(known, original)
-        options = lookup.arguments
-        return comparison.run(
-            lookup.model.name,
-            onnx_beside(lookup.model, original),
-            lambda reference: open_model(lookup, instead=reference),
-            given_shapes(lookup),
-            options.get("dims") or {},
-            options,
-        )
+    return comparison.of_file(Lookup(Path(model), plugins=plugins, **arguments), given)
 
 
 @dataclass(frozen=True)
@@ -123,6 +117,20 @@ class _Comparison:
             )
         shapes = port_shapes(model.get_inputs(), dims)
         return self.run(model.name, network, lambda _: model, {**shapes}, dims)
+
+    def of_file(self, asked: Lookup, network: Path | None) -> Verification:
+        """Compare the library or ONNX file of *asked*; a library was made from *network*."""
+        with with_known_inputs(asked, network) as (known, original):
+            lookup = with_own_sizes(known, original)
+            options = lookup.arguments
+            return self.run(
+                lookup.model.name,
+                onnx_beside(lookup.model, original),
+                lambda reference: open_model(lookup, instead=reference),
+                given_shapes(lookup),
+                options.get("dims") or {},
+                options,
+            )
 
     def run(
         self,

@@ -85,14 +85,14 @@ def compile(
     peers = _peers(model, arguments, against) if against else []
     with accounted(requests[0], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
-        lookup = Lookup(model, **those(LookupArguments, arguments))
+        lookup = Lookup(model, plugins=plugin or (), **those(LookupArguments, arguments))
         again = export_command(lookup, library, memory=arguments.get("memory"), pack=pack)
         written = write_library(runs, library, pack, talk, peers, [again])
     if report is not None:
         _write_report(report, requests[0].db, runs[0][0].tasks, written.versions[0].plan)
         said = {"event": "report", "page": str(report)}
         print(json.dumps(said) if as_json else f"wrote {report}")
-    written.tell(talk, model)
+    written.tell(talk, lookup)
 
 
 def _demand_report(page: Path, request: Request) -> None:

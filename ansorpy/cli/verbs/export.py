@@ -43,7 +43,7 @@ def export(
     load_plugins(plugin or ())
     library, known = emitted_path(model, output, emit), those(LookupArguments, arguments)
     names = targets_of(known.get("target"))
-    lookups = [Lookup(model, **{**known, "target": name}) for name in names]
+    lookups = [Lookup(model, plugins=plugin or (), **{**known, "target": name}) for name in names]
     asked = [lookup.request for lookup in lookups]
     emitted = [emitted_target(library, r.target, r.threads) for r in asked]
     check_exportable(library, emitted, pack)
@@ -52,4 +52,4 @@ def export(
     for lookup in lookups:
         lookup.warn_of_predictions()
     talk = Talk(quiet, json=as_json)
-    write_library(runs, library, pack, talk).tell(talk, model)
+    write_library(runs, library, pack, talk).tell(talk, lookups[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -46,7 +47,7 @@ def run(
     if is_library(model):
         sizes, opened = stated_sizes(model, arguments), load(model)
     else:
-        sizes, opened = arguments.get("dims") or {}, _compiled(model, arguments)
+        sizes, opened = arguments.get("dims") or {}, _compiled(model, plugin or (), arguments)
     threads = arguments.get("threads")
     fed = feeds(opened.get_inputs(), inputs or (), sizes)
     names = [output.name for output in opened.get_outputs()]
@@ -60,9 +61,11 @@ def run(
         show(outputs_table(results))
 
 
-def _compiled(network: Path, arguments: HostLookupArguments) -> Model:
+def _compiled(
+    network: Path, plugins: Sequence[Path], arguments: HostLookupArguments
+) -> Model:  # fmt: skip
     """The model of an ONNX file, for which the compiler is loaded."""
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.evaluate.models import open_model
 
-    return open_model(Lookup(network, **arguments))
+    return open_model(Lookup(network, plugins=plugins, **arguments))

@@ -66,7 +66,7 @@ def show(
     from ansorpy.cli.status_line import busy
 
     load_plugins(plugin or ())
-    lookup = Lookup(model, **arguments)
+    lookup = Lookup(model, plugins=plugin or (), **arguments)
     if limits:
         _show_limits(lookup, as_json)
         return

@@ -75,7 +75,8 @@ def tune(
         for model, name in zip(models, names, strict=True)
     ]  # fmt: skip
     talk = Talk(quiet, verbose, as_json)
-    lookups = [Lookup(model, **those(LookupArguments, arguments)) for model in models]
+    known = those(LookupArguments, arguments)
+    lookups = [Lookup(model, plugins=plugin or (), **known) for model in models]
     memory, named = shared.get("memory"), zip(lookups, names, strict=True)
     exports = [export_command(lookup, _library(name), memory=memory) for lookup, name in named]
     with accounted(request, talk):
@@ -93,8 +94,7 @@ def tune(
     for one in found:
         total_s = one["kernels_ms"]
         time = "not timed" if total_s is None else f"{latency_text(total_s * 1e-3)} in kernels"
-        print(f"{one['name']}: {time}")
-        print(f"next: {one['export']}")
+        print(f"{one['name']}: {time}\nnext: {one['export']}")
 
 
 def _demand_kept(database: Path) -> None:

@@ -55,14 +55,15 @@ def verify(
     from ansorpy.cli.status_line import StatusLine
     from ansorpy.evaluation.tables import show
 
-    load_plugins(plugin or ())
     if static:
-        _prove(with_own_sizes(Lookup(model, **arguments), original), as_json=as_json)
+        load_plugins(plugin or ())
+        lookup = Lookup(model, plugins=plugin or (), **arguments)
+        _prove(with_own_sizes(lookup, original), as_json=as_json)
         return
     with StatusLine(quiet=not sys.stderr.isatty()) as status:
         result = verified(
             model, original, against=against, tolerance=tolerance, random_weights=random_weights,
-            seed=seed, progress=status, **arguments,
+            seed=seed, plugins=plugin or (), progress=status, **arguments,
         )  # fmt: skip
     print(json.dumps(result.to_dict(), indent=2)) if as_json else show(result.table())
     result.demand()
