@@ -116,6 +116,8 @@ class TaskSearch:
         trials failed, or nothing else is left, a round of one trial measures it too.
         """
         before = self.history.trials
+        if not self.history.rounds:
+            self.trials.expect(self.task)
         with self.trials.computing(), profiled(Activity.SEARCH):
             picked = self._pick(n)
         failed = self.history.trials > 0 and self.history.best is None

@@ -75,6 +75,35 @@ def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
         assert outcome.best and outcome.best.seconds <= default
 
 
+@dataclass
+class Prepares(FormulaRunner):
+    """Notes what it is told to expect, and what it measures."""
+
+    told: list[tuple[str, Task]] = field(default_factory=list)
+
+    def expect(self, task: Task, candidates: Sequence[State]) -> None:
+        self.told.append(("expect", task))
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        self.told.append(("measure", task))
+        return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+
+def test_the_machine_prepares_for_a_task_while_its_first_candidates_are_sought() -> None:
+    runner = Prepares()
+    tune_anew(TASKS, Budget(trials=60), runner, options=replace(QUICK, round_size=8, retime=False))
+    for entry in TASKS:
+        first, *later = [what for what, task in runner.told if task is entry.task]
+        assert first == "expect" and set(later) == {"measure"}
+
+
 def test_trials_per_task_hold_for_each() -> None:
     tuned = tune_anew(TASKS[:2], Budget(trials_per_task=10), FormulaRunner(), options=QUICK)
     assert [o.history.trials for o in tuned.outcomes] == [10, 10]

@@ -68,7 +68,7 @@ class Expecting(Protocol):
     """A runner that can prepare candidates in the background."""
 
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
-        """Announce that *candidates* of *task* will be built or measured; returns at once."""
+        """Announce that *task* will be measured, and *candidates* of it; returns at once."""
 
 
 @runtime_checkable
