@@ -104,8 +104,8 @@ def _whole(model: ModelProto, what: str) -> ModelProto:
 def _not_onnx(what: str, why: str) -> ForeignFile:
     return ForeignFile(
         f"{what} is not an ONNX model: {why}",
-        hint="give a .onnx file written by torch.onnx.export or onnx.save, or to run, bench and "
-        "verify a library that ansorpy made; a database goes to --db",
+        hint="give a .onnx file written by torch.onnx.export or onnx.save; run, bench and verify "
+        "also take a library that ansorpy made; a database goes to --db",
     )
 
 
