@@ -37,9 +37,10 @@ def constants_of(items: Iterable[str]) -> dict[str, ArrayLike]:
 
 def _from_file(name: str, path: str) -> NDArray[Any]:
     try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or "it holds no array of numpy"
+        with open(path, "rb") as file:
+            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no .npy file"
         raise ForeignFile(
             f"cannot read the value of {name} in {path}: {reason}",
             hint="name a file that numpy.save wrote",

@@ -104,7 +104,7 @@ class VerificationFailed(AnsorpyError):
 
 
 class MissingDependency(AnsorpyError):
-    """This machine lacks something: libgomp, a linker, a GPU, a CPU feature, a Python package."""
+    """This machine lacks something: libgomp, a linker, a GPU, a CPU feature, a package, memory."""
 
     exit_code = 5
 

@@ -12,7 +12,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TypeAlias
 
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 
 __all__ = ["AnySize", "Size", "SizeRange", "dims_of", "shapes_of", "size_of"]
 
@@ -119,7 +119,8 @@ def size_of(given: AnySize, what: str) -> Size:
     """*given*, the size or the sizes of *what*, which messages name.
 
     Raises:
-        UsageError: It is neither, its numbers do not make a range, or its file cannot be read.
+        UsageError: It is neither, or its numbers do not make a range.
+        ForeignFile: Its file cannot be read, or has no sizes.
     """
     if isinstance(given, SizeRange):
         return _plain(given)
@@ -142,7 +143,7 @@ def dims_of(items: Iterable[str]) -> dict[str, Size]:
     """``{"batch": 1, "seq": SizeRange(1, 512)}`` from ``batch=1`` and ``seq=1..512``.
 
     Raises:
-        UsageError: As :func:`size_of`.
+        UsageError, ForeignFile: As :func:`size_of`.
     """
     found = {}
     for item in items:
@@ -195,13 +196,14 @@ def _listed(path: Path) -> list[int]:
     """The sizes in the file *path*, one a line."""
     try:
         lines = path.read_text(encoding="utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise UsageError(f"cannot read the sizes in {path}: {reason}") from None
+    except OSError as error:
+        raise ForeignFile.unreadable(path, error) from None
+    except UnicodeDecodeError:
+        raise ForeignFile(f"cannot read the sizes in {path}: it is not text") from None
     wrong = [line for line in lines if not line.isdecimal()]
     if wrong or not lines:
         said = f"{wrong[0]!r} is not one" if wrong else "it has none"
-        raise UsageError(
+        raise ForeignFile(
             f"cannot read the sizes in {path}: {said}", hint="write one observed size a line"
         )
     return [int(line) for line in lines]

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 from ansorpy.errors import UsageError
 
-__all__ = ["demand_writable"]
+__all__ = ["demand_folders", "demand_writable"]
 
 
 def demand_writable(*paths: Path) -> None:
@@ -22,10 +22,24 @@ def demand_writable(*paths: Path) -> None:
         try:
             _try(path)
         except OSError as error:
-            raise UsageError(
-                f"cannot write {path}: {error.strerror}",
-                hint="name a file in a folder you can write to",
-            ) from None
+            raise _refused(path, error) from None
+
+
+def demand_folders(*paths: Path) -> None:
+    """Make the folders *paths*; raises :class:`UsageError` where no file can be written in one."""
+    for path in paths:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=path):
+                pass
+        except OSError as error:
+            raise _refused(path, error) from None
+
+
+def _refused(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write {path}: {error.strerror}", hint="name a file in a folder you can write to"
+    )
 
 
 def _try(path: Path) -> None:

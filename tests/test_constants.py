@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ansorpy.constants import constants_of
-from ansorpy.errors import AnsorpyError
+from ansorpy.errors import AnsorpyError, ForeignFile
 
 
 def test_values_are_json_or_files(tmp_path: Path) -> None:
@@ -26,9 +26,18 @@ def test_values_are_json_or_files(tmp_path: Path) -> None:
         ("=3", "'=3' is not an input and its value"),
         ("axes=[0,", r"'\[0,' is not a value of axes"),
         ("m=@missing.npy", "cannot read the value of m in missing.npy: No such file"),
-        (f"m=@{__file__}", "it holds no array of numpy"),
+        (f"m=@{__file__}", "it is no .npy file"),
     ],
 )
 def test_what_is_no_value(item: str, message: str) -> None:
     with pytest.raises(AnsorpyError, match=message):
         constants_of([item])
+
+
+@pytest.mark.parametrize("cut", [0, 30])
+def test_a_file_of_several_arrays_holds_no_value(cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    np.savez(path, a=np.ones(3), b=np.ones(3))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size - cut])
+    with pytest.raises(ForeignFile, match="cannot read the value of m in .*it is no .npy file"):
+        constants_of([f"m=@{path}"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.size_ranges import SizeRange, dims_of, shapes_of, size_of
 
 OBSERVED = SizeRange(1, 32, calls=((1, 1), (8, 2), (32, 1)))
@@ -40,12 +40,15 @@ def test_observed_sizes_are_read_from_a_file(tmp_path: Path) -> None:
     path.write_text("8\n1\n\n32\n8\n")
     assert dims_of([f"n=@{path}"]) == {"n": OBSERVED}
     path.write_text("8\neight\n")
-    with pytest.raises(UsageError, match="'eight' is not one"):
+    with pytest.raises(ForeignFile, match="'eight' is not one"):
         dims_of([f"n=@{path}"])
     path.write_text("")
-    with pytest.raises(UsageError, match="it has none"):
+    with pytest.raises(ForeignFile, match="it has none"):
         dims_of([f"n=@{path}"])
-    with pytest.raises(UsageError, match="cannot read the sizes in .*gone"):
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ForeignFile, match="it is not text"):
+        dims_of([f"n=@{path}"])
+    with pytest.raises(ForeignFile, match="cannot read .*gone: No such file"):
         dims_of([f"n=@{tmp_path / 'gone'}"])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.writable import demand_writable
+from ansorpy.writable import demand_folders, demand_writable
 
 
 def test_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,6 +31,17 @@ def test_places_where_nothing_can_be_written(tmp_path: Path, name: str, reason: 
     path = tmp_path / name
     with pytest.raises(UsageError, match=f"^cannot write {path}: {reason}"):
         demand_writable(tmp_path / "possible", path)
+
+
+def test_folders_are_made(tmp_path: Path) -> None:
+    made = (tmp_path / "a" / "b", tmp_path / "a", Path(tmp_path))
+    demand_folders(*made)
+    assert made[0].is_dir() and not list(made[0].iterdir())
+    (tmp_path / "file").touch()
+    for place, reason in (("file", "File exists"), ("file/a", "Not a directory"), ("/proc/a", ".")):
+        path = tmp_path / place
+        with pytest.raises(UsageError, match=f"^cannot write {path}: {reason}"):
+            demand_folders(path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -14,7 +14,7 @@ from ansorpy.api.arguments import LimitArguments, PartArguments, SearchArguments
 from ansorpy.api.parts import Parts
 from ansorpy.config import SEED, available_cores, default_database
 from ansorpy.cost.saved import SavedModel
-from ansorpy.errors import UsageError
+from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Precision
 from ansorpy.measure.machines import LOCAL
 from ansorpy.options import completed, those
@@ -148,11 +148,11 @@ def require_memory(what: str, needed: int) -> None:
     """Refuse *what*, whose tensors take *needed* bytes, if this machine has less memory.
 
     Raises:
-        UsageError: The tensors do not fit, so results could not be checked here.
+        MissingDependency: The tensors do not fit, so results could not be checked here.
     """
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
-        raise UsageError(
+        raise MissingDependency(
             f"{what} needs {bytes_text(needed)} for its tensors, but this machine has "
             f"{bytes_text(there)}",
             hint="make its shapes smaller",

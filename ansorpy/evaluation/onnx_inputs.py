@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from onnx import helper
 
-from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.inputs import InputSpec
 from ansorpy.frontend.onnx import runnable_shapes
+from ansorpy.frontend.onnx.reader import read_file
 from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
 from ansorpy.size_bounds import AnyBound, known_bounds
 from ansorpy.size_ranges import AnySize
@@ -26,17 +25,7 @@ def read_model(path: str | Path) -> onnx.ModelProto:
     Raises:
         ForeignFile: The file does not exist, cannot be read, or is not an ONNX model.
     """
-    try:
-        model = onnx.load(str(path))
-    except OSError as error:
-        raise ForeignFile.unreadable(path, error) from None
-    except (DecodeError, onnx.checker.ValidationError):
-        raise ForeignFile(
-            f"{path} is not an ONNX model: it has another format, or was cut short"
-        ) from None
-    if not model.HasField("graph") or not model.graph.node:
-        raise ForeignFile(f"{path} is not an ONNX model: it has no graph")
-    return model
+    return read_file(Path(path))
 
 
 def input_specs(

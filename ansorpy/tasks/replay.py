@@ -116,10 +116,16 @@ def rerun(
     events = [event for event in database.sessions.events(run) if event.kind != TIMES]
     starts = [n for n, event in enumerate(events) if event.kind == "request"]
     if not starts:
-        known = ", ".join(str(s.id) for s in database.sessions.all()) or "none"
-        raise UsageError(f"run {run} recorded no search", hint=f"runs: {known}")
+        runs = [session.id for session in database.sessions.all()]
+        said = f"run {run} recorded no search" if run in runs else f"there is no run {run}"
+        searches = ", ".join(str(n) for n in runs if _searched(database, n)) or "none"
+        raise UsageError(said, hint=f"runs that searched: {searches}")
     for first, end in zip(starts, [*starts[1:], len(events)], strict=True):
         yield _Replay(database, run, events[first:end], options).result(builder)
+
+
+def _searched(database: Database, run: int) -> bool:
+    return any(event.kind == "request" for event in database.sessions.events(run))
 
 
 @dataclass
@@ -164,6 +170,11 @@ class _Replay:
         recorded = request.options
         options = self.given or adjusted(self._recorded_parts(recorded), recorded)
         other = differences(recorded, described(replace(options, networks=())))
+        if other and self.given is None:
+            raise UsageError(
+                f"run {self.run} used other parts than are registered here: {', '.join(other)}",
+                hint="--plugin FILE registers them; in Python, give options=",
+            )
         if other:
             raise UsageError(
                 f"the given parts differ from those of run {self.run}: {', '.join(other)}",

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ansorpy as ap
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
-from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.target import Target
 from tests.graph.nets import Net
@@ -112,11 +112,11 @@ def test_little_memory_leaves_the_ways_that_fit() -> None:
 
 
 def test_tensors_larger_than_the_machine_are_refused(network: onnx.ModelProto) -> None:
-    with pytest.raises(UsageError, match=r"mlp needs .* GiB for its tensors, but this machine has"):
+    with pytest.raises(MissingDependency, match=r"mlp needs .* GiB for its tensors, but this"):
         open_project(network, REQUEST, dims={"batch": 1 << 40})
     x = ap.placeholder((1 << 20, 1 << 20), name="x")
     y = ap.compute((1 << 20, 1 << 20), lambda i, j: x[i, j] + 1.0, name="y")
-    with pytest.raises(UsageError, match="y needs 8192 GiB"):
+    with pytest.raises(MissingDependency, match="y needs 8192 GiB"):
         ap.tune([x, y], effort="none")
 
 

@@ -92,7 +92,8 @@ def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(
     for name, file, message in (
         ("static_linear", "w.json", "too few to learn from"),
         ("rf", "w.npz", "has nothing to save"),
-        ("tlp", "w.txt", "networks are saved as arrays"),
+        ("rf", "w.txt", "has nothing to save"),
+        ("tlp", "w.txt", f"as arrays\nhint: write: -o {tmp_path / 'w.npz'}\n"),
         ("absent", "w.npz", 'unknown cost model "absent"'),
     ):
         assert main([*train, name, "-o", str(tmp_path / file)]) == 2

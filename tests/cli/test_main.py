@@ -99,7 +99,7 @@ def test_too_little_memory_is_one_plain_error(
         (["bench", "x.onnx", "--shape", "x:yes"], "'x:yes' is not an input's shape"),
         (["compile", "x.onnx", "--target", "pdp11"], "unknown target 'pdp11'"),
         (["compile", "x.onnx", "--target", "sm_61"], "sm_70 and later"),
-        (["db", "runs", "--db", "t.db", "--run", "1"], "are for a replay"),
+        (["db", "runs", "--db", "t.db", "--run", "1"], "ansorpy db replay, with the same"),
         (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'repair'"),
         (["db", "runs", "t.db"], "unexpected extra argument"),
         (["report", "--bench", "b.json"], "--bench is for a page"),

@@ -124,6 +124,25 @@ def test_files_that_are_not_models(tmp_path: Path) -> None:
         read_model(tmp_path / "absent")
 
 
+def test_models_whose_weights_are_gone_or_cut_short(tmp_path: Path) -> None:
+    weight = {"w": np.ones((4, 40), np.float32)}
+    made = graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 4)}, ["y"], weight)
+    path, beside = tmp_path / "net.onnx", tmp_path / "w.bin"
+    onnx.save(made, path, save_as_external_data=True, location=beside.name, size_threshold=0)
+    for change in (lambda: beside.write_bytes(bytes(7)), beside.unlink):
+        change()
+        with pytest.raises(ForeignFile, match="the weights of .* cannot be read"):
+            read_model(path)
+
+
+def test_a_model_without_nodes_is_one(tmp_path: Path) -> None:
+    made = graph_model([node("Neg", ["x"], ["y"])], {"x": (3,)}, ["y"])
+    del made.graph.node[:]
+    made.graph.output[0].name = "x"
+    onnx.save(made, tmp_path / "net.onnx")
+    assert read_model(tmp_path / "net.onnx") == made
+
+
 def test_unknown_and_missing_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="unknown engine 'tvm'"):
         open_engine("tvm", "x", {}, 1)

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
+from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.graph import optimize, partition
+from tests.frontend.models import graph_model, node
 from tests.graph.executor import run_network
 
 
@@ -76,14 +78,31 @@ def test_what_depends_on_data_cannot_be_stated() -> None:
     [
         ({"axis": [0]}, "there is no input 'axis' that could be constant"),
         ({"axes": [0.5]}, r"input 'axes' is int64, which does not hold \[0.5\]"),
+        ({"axes": [1 << 80]}, r"\[1208925819614629174706176\] is no value of input 'axes'"),
         ({"axes": [0, 1]}, r"input 'axes' has shape \[1\], so its value cannot have \[2\]"),
         ({"axes": "all"}, "'all' is no value of input 'axes'"),
+        ({"times": 1e300}, r"input 'times' is float32, which does not hold 1e\+300"),
+        ({"times": (1 << 24) + 1}, r"input 'times' is float32, which does not hold 16777217"),
         ({"times": [[1]]}, r"input 'times' has shape \[\], so its value cannot have \[1, 1\]"),
     ],
 )
 def test_what_is_no_value_of_an_input(constants: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         load(summed(), constants=constants)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16])
+@pytest.mark.parametrize("value", [0.1, np.float64(1) / 3, np.inf, np.nan])
+def test_decimals_are_rounded_to_the_type_of_the_input(kind: int, value: float) -> None:
+    graph = graph_model([node("Mul", ["x", "times"], ["y"])], {"x": (3,), "times": ()}, ["y"])
+    for info in (*graph.graph.input, *graph.graph.output):
+        info.type.tensor_type.elem_type = kind
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    [tensor] = with_constants(graph, {"times": value}).graph.initializer
+    held = numpy_helper.to_array(tensor)
+    assert held.dtype == dtype
+    want = np.asarray(value).astype(dtype)
+    np.testing.assert_array_equal(held.astype(np.float32), want.astype(np.float32))
 
 
 def test_axes_without_a_size_take_any_value() -> None:

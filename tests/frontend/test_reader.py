@@ -46,6 +46,14 @@ def test_weights_in_a_file_that_is_not_beside_the_model(tmp_path: Path, location
     assert caught.value.hint is not None and "copy those too" in caught.value.hint
 
 
+@pytest.mark.parametrize("name", ["d.prototxt", "d.pbtxt", "d.textproto", "d.json"])
+def test_text_in_a_format_that_onnx_expects_by_the_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text('layer { bottom: "data" top: }')
+    with pytest.raises(ForeignFile, match="is not an ONNX model: it has another format") as caught:
+        load(tmp_path / name)
+    assert "a library that ansorpy made" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize("held", [5, 100])
 def test_weights_that_were_cut_short(tmp_path: Path, held: int) -> None:
     path = tmp_path / "net.onnx"

@@ -291,10 +291,14 @@ def test_another_cpu_is_refused_with_a_code(rng: Rng, tmp_path: Path) -> None:
 
 def test_foreign_files(tmp_path: Path, rng: Rng) -> None:
     path = tmp_path / "net.so"
-    for content in (b"", b"\x7fELF", b"\x08onnx" * 40, b"\x7fELF\x02\x01" + b"\xff" * 200):
+    for content in (b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\xff" * 200):
         path.write_bytes(content)
         with pytest.raises(ForeignFile, match="it is not a shared library"):
             load(path)
+    path.write_bytes(b"\x08onnx" * 40)
+    with pytest.raises(ForeignFile, match="is not a library that ansorpy made") as caught:
+        load(path)
+    assert caught.value.hint == "make one with: ansorpy compile net.onnx -o net.so"
     with pytest.raises(ForeignFile, match="No such file"):
         load(tmp_path / "absent.so")
     with pytest.raises(ForeignFile, match="Is a directory"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from enum import StrEnum
 from functools import partial
@@ -187,11 +188,16 @@ def _network(
     name: str, source: Source, target: Target, output: Path
 ) -> tuple[dict[str, object], str]:
     from ansorpy.api.train_model import train_network
+    from ansorpy.cost.models import MODELS
+    from ansorpy.cost.neural.network import NetworkModel
     from ansorpy.cost.neural.saved import write_network
     from ansorpy.errors import UsageError
 
-    if output.suffix != ".npz":
-        raise UsageError("networks are saved as arrays", hint=f"write: -o {output.stem}.npz")
+    made = MODELS.factory(name)
+    is_network = isinstance(made, type) and issubclass(made, NetworkModel)
+    if is_network and output.suffix != ".npz":
+        path = shlex.quote(str(output.with_suffix(".npz")))
+        raise UsageError("networks are saved as arrays", hint=f"write: -o {path}")
     write_network(train_network(source, name, target), output)
     return {"model": name}, f"the network {name}"
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["db"]
 
 
+_WITH_THESE = "write: ansorpy db {}, with the same options"
+
+
 class Action(StrEnum):
     """What ``ansorpy db`` does with the database."""
 
@@ -55,9 +58,9 @@ def db(
 
     file = database or default_database()
     if action is not Action.replay and (run is not None or plugin):
-        raise UsageError("--run and --plugin are for a replay", hint="write: ansorpy db replay")
+        raise UsageError("--run and --plugin are for a replay", hint=_WITH_THESE.format("replay"))
     if output is not None and action is not Action.repair:
-        raise UsageError("--output is for a repair", hint="write: ansorpy db repair")
+        raise UsageError("--output is for a repair", hint=_WITH_THESE.format("repair"))
     if action is Action.repair:
         _repair(file, output, as_json)
         return

@@ -38,6 +38,10 @@ def package(
         raise UsageError("say what to write", hint="add --wheel or --cmake")
     demand_version(version)
     if wheel:
+        if output is not None and output.suffix == ".whl":
+            raise UsageError(
+                "the name of a wheel follows from the library", hint="name its folder with -o"
+            )
         made = write_wheel(library, output or Path(), version)
         print(f"wrote {made}\nnext: {shlex.join(['pip', 'install', str(made)])}")
         return

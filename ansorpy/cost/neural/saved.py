@@ -78,9 +78,12 @@ def read_network(path: Path) -> NetworkModel:
         with np.load(path, allow_pickle=False) as archive:
             header = _Header.model_validate_json(archive["header"].tobytes())
             weights = {name: archive[name] for name in archive.files if name != "header"}
+    except OSError as error:
+        raise ForeignFile.unreadable(path, error) from None
     except (ValidationError, *DAMAGE):
         raise ForeignFile(
-            f"{path} is not a network written by ansorpy", hint="write_network writes one"
+            f"{path} is not a network written by ansorpy",
+            hint="ansorpy dataset train DATA --cost-model tenset -o NETWORK.npz writes one",
         ) from None
     made = MODELS.factory(header.model) if header.model in MODELS else None
     if not (isinstance(made, type) and issubclass(made, NetworkModel)):

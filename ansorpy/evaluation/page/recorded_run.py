@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -97,7 +98,8 @@ def recorded_run(
     asked += " for this network" if tasks else ""
     raise UsageError(
         f"{database.path} does not have {asked}",
-        hint=f"tune something first, or choose one: ansorpy db runs --db {database.path}",
+        hint="tune something first, or choose one: "
+        f"ansorpy db runs --db {shlex.quote(str(database.path))}",
     )
 
 

@@ -49,12 +49,15 @@ def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
     dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
     try:
         given = np.asarray(value)
-        array = given.astype(dtype, copy=False)
-    except (TypeError, ValueError):
+        with np.errstate(over="ignore", invalid="ignore"):
+            array = given.astype(dtype, copy=False)
+            held = array.astype(given.dtype)
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{value!r} is no value of input {info.name!r}") from None
-    if array is not given and not np.array_equal(
-        array.astype(given.dtype), given, equal_nan=given.dtype.kind == "f"
-    ):
+    wanted, are_floats = given, all("float" in kind.name for kind in (dtype, given.dtype))
+    if are_floats:  # finite numbers are rounded, as where a model states them
+        held, wanted = (each[~np.isfinite(each)] for each in (held, given))
+    if not np.array_equal(held, wanted, equal_nan=are_floats):
         raise UsageError(f"input {info.name!r} is {dtype.name}, which does not hold {value!r}")
     shape = info.type.tensor_type.shape.dim
     if info.type.tensor_type.HasField("shape") and (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import EncodeError
 from onnx import (
     ModelProto,
     NodeProto,
@@ -26,7 +26,7 @@ from ansorpy.graph.ir import Array
 
 __all__ = [
     "OLDEST_OPSET", "array_of", "check", "copied", "demand_computed", "demand_consistent",
-    "demand_own_texts", "opset_of", "read", "upgraded", "without_weights",
+    "demand_own_texts", "opset_of", "read", "read_file", "upgraded", "without_weights",
 ]  # fmt: skip
 
 OLDEST_OPSET = 7
@@ -55,7 +55,20 @@ def read(source: str | Path | ModelProto) -> ModelProto:
     if isinstance(source, ModelProto):
         return _inlined(_whole(source, "the model object"))
     path = Path(source)
-    model = _inlined(_whole(_read_file(path), str(path)))
+    return _with_weights(_inlined(_light(path)), path)
+
+
+def read_file(path: Path) -> ModelProto:
+    """The model in a file as it is, external data included, unchecked.
+
+    Raises:
+        ForeignFile: The file cannot be read or does not contain an ONNX model.
+    """
+    return _with_weights(_light(path), path)
+
+
+def _with_weights(model: ModelProto, path: Path) -> ModelProto:
+    """*model* itself, with the weights that the file *path* keeps in others."""
     try:
         external_data_helper.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
@@ -66,13 +79,17 @@ def read(source: str | Path | ModelProto) -> ModelProto:
     return model
 
 
-def _read_file(path: Path) -> ModelProto:
+def _light(path: Path) -> ModelProto:
+    """The model in the file *path*, without weights that are in other files."""
     try:
-        return onnx.load_model(str(path), load_external_data=False)
+        model = onnx.load_model(str(path), load_external_data=False)
     except OSError as error:
         raise ForeignFile.unreadable(path, error) from None
-    except (DecodeError, ValueError, RuntimeError):
+    except MemoryError:
+        raise
+    except Exception:  # onnx chooses a format by the suffix, and each has errors of its own
         raise _not_onnx(str(path), "it has another format, or was cut short") from None
+    return _whole(model, str(path))
 
 
 def _whole(model: ModelProto, what: str) -> ModelProto:
@@ -87,7 +104,8 @@ def _whole(model: ModelProto, what: str) -> ModelProto:
 def _not_onnx(what: str, why: str) -> ForeignFile:
     return ForeignFile(
         f"{what} is not an ONNX model: {why}",
-        hint="give a .onnx file written by torch.onnx.export or onnx.save; a database goes to --db",
+        hint="give a .onnx file written by torch.onnx.export or onnx.save; run, bench and verify "
+        "also take a library that ansorpy made; a database goes to --db",
     )
 
 

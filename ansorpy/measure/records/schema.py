@@ -9,6 +9,7 @@ run found in the database when it began.
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -196,6 +197,9 @@ def open_to_read(path: Path) -> sqlite3.Connection:
                 if "immutable" in mode:
                     raise
                 continue
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                connection.close()
+                raise ForeignFile(f"nothing of {path} can be read: {error}") from None
             break
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection
@@ -221,7 +225,7 @@ def _demand_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _repair_hint(path: Path) -> str:
-    return f"save what can be read: ansorpy db repair --db {path} -o NEW.db"
+    return f"save what can be read: ansorpy db repair --db {shlex.quote(str(path))} -o NEW.db"
 
 
 def _refuse_other_files(path: Path) -> None:

@@ -12,6 +12,7 @@ import hmac
 import logging
 import os
 import secrets
+import shlex
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -114,6 +115,6 @@ def _read(path: Path) -> bytes:
     if mode & 0o077 or len(key) < _BYTES:
         raise UsageError(
             f"{path} is not a private key: others can read it, or it is too short",
-            hint=f"chmod 600 {path}, or delete it if others could have used it",
+            hint=f"chmod 600 {shlex.quote(str(path))}, or delete it if others could have used it",
         )
     return key

@@ -370,5 +370,6 @@ def _refuse_foreign(task: Task) -> None:
     if not task.target.runs_on_host():
         raise UsageError(
             f"code for {task.target.name} cannot be timed on this machine ({Target.host().cpu})",
-            hint="tune on such a machine and copy its database, or compile with --effort none",
+            hint="do it on such a machine and copy the file with its results; "
+            "ansorpy compile --effort none times nothing",
         )

@@ -136,6 +136,8 @@ def _versions(data: mmap.mmap, section: Section) -> Iterator[int]:
 
 
 def _search(data: mmap.mmap) -> bytes | None:
+    if data[:4] != MAGIC[:4]:
+        return None
     if data[: len(MAGIC)] != MAGIC:
         raise ValueError("not a 64-bit little-endian ELF file")
     sections = sections_of(data)

@@ -16,6 +16,7 @@ from ansorpy.runtime.packages.signature import (
 )
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
+from ansorpy.writable import demand_folders
 
 __all__ = ["write_cmake_package"]
 
@@ -27,7 +28,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
 
     Raises:
         ForeignFile: The file is not a library that ansorpy made.
-        UsageError: Its calls or its name cannot be offered in C++.
+        UsageError: Its calls or its name cannot be offered in C++, or *prefix* cannot be written.
         OSError: A file cannot be written.
     """
     metadata, _, _ = read_library(library)
@@ -39,8 +40,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     config, pkgconfig, include = (
         prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
     )  # fmt: skip
-    for folder in (config, pkgconfig, include):
-        folder.mkdir(parents=True, exist_ok=True)
+    demand_folders(config, pkgconfig, include)
     shutil.copy(library, installed)
     inputs, outputs = named_ports(metadata, beside=["_shape"])
     values = {

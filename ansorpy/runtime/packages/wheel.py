@@ -20,6 +20,7 @@ from ansorpy.runtime.ports import MAX_RANK, described
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 from ansorpy.target import Target
+from ansorpy.writable import demand_folders
 
 __all__ = ["write_wheel"]
 
@@ -32,7 +33,7 @@ def write_wheel(library: Path, folder: Path, version: str) -> Path:
 
     Raises:
         ForeignFile: The file is not a library that ansorpy made.
-        UsageError: Its calls cannot be offered in Python.
+        UsageError: Its calls cannot be offered in Python, or *folder* cannot be written.
         OSError: The file cannot be written.
     """
     metadata, _, _ = read_library(library)
@@ -52,7 +53,7 @@ def write_wheel(library: Path, folder: Path, version: str) -> Path:
     }  # fmt: skip
     made = f"{name}-{version}.dist-info"
     path = folder / f"{name}-{version}-{tag}.whl"
-    folder.mkdir(parents=True, exist_ok=True)
+    demand_folders(folder)
     records: list[str] = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
 

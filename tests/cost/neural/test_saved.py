@@ -99,6 +99,8 @@ def test_other_files_are_refused(
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "n.npz").write_text("ansorpy-network")
-    for name in ("n.npz", "none.npz"):
-        with pytest.raises(ForeignFile, match="is not a network"):
-            read_network(tmp_path / name)
+    with pytest.raises(ForeignFile, match="is not a network") as caught:
+        read_network(tmp_path / "n.npz")
+    assert "ansorpy dataset train DATA" in str(caught.value.hint)
+    with pytest.raises(ForeignFile, match="cannot read .*none.npz: No such file"):
+        read_network(tmp_path / "none.npz")

@@ -55,8 +55,8 @@ def test_runs_are_chosen_by_number_and_by_task(tmp_path: Path) -> None:
 
 
 def test_a_database_without_runs(tmp_path: Path) -> None:
-    with (
-        Database(tmp_path / "t.db") as database,
-        pytest.raises(UsageError, match="does not have a run that searched"),
-    ):
+    path = tmp_path / "my records.db"
+    with Database(path) as database, pytest.raises(UsageError) as caught:
         recorded_run(database)
+    assert caught.value.message == f"{path} does not have a run that searched"
+    assert str(caught.value.hint).endswith(f"ansorpy db runs --db '{path}'")

@@ -76,9 +76,19 @@ def test_damage_to_the_schema_is_named_though_it_is_no_text(path: Path, tmp_path
     data = bytearray(path.read_bytes())
     data[data.index(b"CREATE TABLE trials") + 3] = 0xA9  # SQLite quotes it in its message
     path.write_bytes(data)
-    for use in (Database, lambda damaged: repair(damaged, tmp_path / "saved.db")):
-        with pytest.raises(ForeignFile, match="is not a tuning database, or is damaged"):
-            use(path)
+    with pytest.raises(ForeignFile, match="is not a tuning database, or is damaged"):
+        Database(path)
+    with pytest.raises(ForeignFile, match="nothing of .*tune.db can be read: ") as caught:
+        repair(path, tmp_path / "saved.db")
+    assert caught.value.hint is None
+
+
+def test_commands_in_hints_quote_paths(path: Path, tmp_path: Path) -> None:
+    odd = path.rename(tmp_path / "my records.db")
+    with closing(sqlite3.connect(odd)) as raw:
+        raw.execute("CREATE VIEW v AS SELECT 1")
+    with pytest.raises(ForeignFile, match=f"ansorpy db repair --db '{odd}' -o"):
+        Database(odd)
 
 
 def test_a_whole_database_is_saved_whole(path: Path, tmp_path: Path) -> None:

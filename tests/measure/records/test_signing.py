@@ -70,7 +70,7 @@ def test_a_key_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     key.parent.mkdir()
     key.write_bytes(bytes(32))
     key.chmod(mode)
-    with pytest.raises(UsageError, match="is not a private key"):
+    with pytest.raises(UsageError, match=f"is not a private key.*\nhint: chmod 600 {key},"):
         sign("x")
 
 

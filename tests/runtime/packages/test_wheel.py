@@ -119,12 +119,22 @@ def assert_recorded(archive: zipfile.ZipFile) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["--wheel", "--cmake"])
+def test_a_folder_that_cannot_be_made(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = str(twice(tmp_path))
+    assert main(["package", library, kind, "-o", f"{library}/made"]) == 2
+    assert f"error: cannot write {library}/" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ([], 2, "say what to write"),
         (["--wheel", "--cmake"], 2, "say what to write"),
         (["--wheel", "--version", "1.x"], 2, "'1.x' is not a version"),
+        (["--wheel", "-o", "net.whl"], 2, "the name of a wheel follows from the library"),
         (["--wheel"], 6, "No such file or directory"),
     ],
 )
