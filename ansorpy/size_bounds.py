@@ -9,7 +9,10 @@ from typing import TypeAlias
 
 from ansorpy.errors import UsageError
 
-__all__ = ["AnyBound", "Bound", "bound_flag", "bound_of", "bound_text", "bounds_of", "known_bounds"]
+__all__ = [
+    "AnyBound", "Bound", "bound_flag", "bound_of", "bound_text", "bounds_of", "known_bounds",
+    "written_bounds",
+]  # fmt: skip
 
 Bound: TypeAlias = tuple[tuple[int, int], ...]
 """The smallest and largest value of each element of a tensor; a single pair is for all of them."""
@@ -43,6 +46,18 @@ def known_bounds(given: Mapping[str, AnyBound] | None) -> dict[str, Bound]:
         UsageError: As :func:`bound_of`.
     """
     return {name: bound_of(bound, name) for name, bound in (given or {}).items()}
+
+
+def written_bounds(given: Mapping[str, AnyBound] | None) -> dict[str, str]:
+    """The bounds in *given* as text, which another process understands: ``{"trip": "0..100"}``.
+
+    Raises:
+        UsageError: As :func:`bound_of`.
+    """
+    return {
+        name: bound_text(name, bound).removeprefix(f"{name}=")
+        for name, bound in known_bounds(given).items()
+    }
 
 
 def bound_of(given: AnyBound, name: str) -> Bound:

@@ -19,7 +19,7 @@ from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
 from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.runtime.ports import Port, described
-from ansorpy.size_ranges import AnySize
+from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
 __all__ = [
     "emitted_path", "feeds", "save_arrays",
@@ -71,7 +71,7 @@ def feeds(
 
     *given*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
     ``name=random[:seed]``; inputs not given are random with seed 0.  Random ones have the sizes
-    that *dims* states, or the shapes of the files.
+    that *dims* states, or the shapes of the files, or else usual sizes of the ranges in *dims*.
 
     Raises:
         UsageError: A name is unknown, a shape or type does not match the input, or nothing tells
@@ -92,7 +92,10 @@ def feeds(
             seeds[name] = int(seed or 0)
         else:
             found[name] = _value(by_name[name], source)
-    sizes = {**_sizes(by_name, found), **(dims or {})}
+    stated = {name: size_of(size, name) for name, size in (dims or {}).items()}
+    sizes = {name: size.usual for name, size in stated.items() if isinstance(size, SizeRange)}
+    sizes |= _sizes(by_name, found)
+    sizes |= {name: size for name, size in stated.items() if isinstance(size, int)}
     left = [spec for name, spec in by_name.items() if name not in found]
     for name, shape in port_shapes(left, sizes).items():
         found[name] = random_value(shape, by_name[name].dtype, seeds[name], name)

@@ -13,6 +13,7 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Policy, compare
 from ansorpy.evaluation.onnx_inputs import input_specs, read_model
+from ansorpy.size_bounds import written_bounds
 from ansorpy.size_ranges import SizeRange
 
 __all__ = ["peers_timed"]
@@ -41,9 +42,11 @@ def peers_timed(
             hint="leave --against out here, and give it to bench",
         )
     threads = arguments.get("threads") or default_threads()
-    specs = input_specs(read_model(model), shapes, dims)
+    bounds = arguments.get("bounds")
+    specs = input_specs(read_model(model), shapes, dims, bounds)
     given = {
         "path": str(model), "threads": threads, "shapes": {s.name: s.shape for s in specs},
+        "bounds": written_bounds(bounds),
     }  # fmt: skip
     contenders = [
         Contender(name, "ansorpy.evaluation.engines.protocol:open_peer", {"name": name, **given})

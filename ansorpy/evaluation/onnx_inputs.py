@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ansorpy.errors import UsageError
 from ansorpy.evaluation.inputs import InputSpec
 from ansorpy.frontend.onnx import runnable_shapes
 from ansorpy.frontend.onnx.reader import read_file
@@ -39,7 +40,8 @@ def input_specs(
     Where a dimension has a range, given or by default, it gets a usual size of that range.
 
     Raises:
-        UsageError: A name is unknown, or a size is wrong or contradicts the model.
+        UsageError: A name is unknown, a size is wrong or contradicts the model, or an input is no
+            tensor.
         UnsupportedModel: A range is needed, and the model cannot be imported.
     """
     found = input_shapes(model, shapes, dims)
@@ -53,7 +55,13 @@ def input_specs(
 
 
 def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:
-    return np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+    kind = value.type.tensor_type.elem_type
+    if not kind:
+        raise UsageError(
+            f"input {value.name!r} is not a tensor of a known type, so no engine can be given "
+            "random values for it"
+        )
+    return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
 
 
 def dimension_sizes(

@@ -20,6 +20,7 @@ from ansorpy.cli.files import (
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.extents import dim
 from ansorpy.runtime.ports import Port
+from ansorpy.size_ranges import SizeRange
 
 X = Port("x", (2, 3), np.dtype(np.float32))
 N = Port("n:0", (), np.dtype(np.int64))
@@ -40,6 +41,9 @@ def test_random_inputs_have_the_sizes_that_are_given_or_those_of_files(tmp_path:
     assert found["x"].shape == (4, 3) and found["y"].shape == (8,)
     np.save(tmp_path / "x.npy", np.ones((5, 3), np.float32))
     assert feeds([x, y], [f"x={tmp_path / 'x.npy'}"])["y"].shape == (10,)
+    ranges = {"rows": SizeRange(1, 9)}
+    assert feeds([x, y], [f"x={tmp_path / 'x.npy'}"], ranges)["y"].shape == (10,)
+    assert feeds([x, y], [], ranges)["x"].shape == (3, 3)
     with pytest.raises(UsageError, match="rows is not given"):
         feeds([x, y], [])
     with pytest.raises(UsageError, match="rows is 10"):

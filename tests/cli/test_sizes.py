@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -16,14 +17,17 @@ import ansorpy as ap
 from ansorpy.api.evaluate import bench, libraries, models, sizes
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.sizes import points_of
-from ansorpy.cli import next_command
+from ansorpy.cli import next_command, peers
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.evaluation.engines.protocol import open_peer, open_peer_at
 from ansorpy.evaluation.inputs import port_shapes
+from ansorpy.measure.records.database import Database
 from ansorpy.runtime.ports import Port
 from ansorpy.size_ranges import AnySize, SizeRange, dims_of
+from ansorpy.target import Target
 from benchmarks.dynamic.suite import TINY
 from tests.frontend.models import graph_model, node
 
@@ -165,3 +169,63 @@ def test_a_network_is_opened_for_the_sizes_it_was_tuned_for(
     assert ours.arguments["arguments"]["dims"] == {"past": "0..23"}
     assert [shapes["past_key_0"][2] for shapes in ours.arguments["sizes"]] == [0, 5, 23]
     assert all(shapes["ids"] == (1, 1) for shapes in ours.arguments["sizes"])
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    path = tmp_path / "net.onnx"
+    onnx.save(graph_model([node("Relu", "x", "y")], {"x": ("n", 3)}, ["y"]), path)
+    return path
+
+
+def test_arguments_of_python_are_sent_as_they_are_meant(
+    network: Path, timed: list[Contender]
+) -> None:
+    db, target = network.with_name("t.db"), Target.host()
+    Database(db).close()
+    ap.bench(network, db=db, target=target, dims={"n": (1, 512)}, threads=1)
+    sent = json.loads(json.dumps(timed[0].arguments))["arguments"]
+    assert sent["db"] == str(db) and Target.parse(sent["target"]) == target
+    assert sent["dims"] == {"n": "1..512"}
+    ap.bench(network, shapes={"x": (*np.array([7, 3]),)}, threads=1)
+    assert json.loads(json.dumps(timed[0].arguments))["arguments"]["shapes"] == {"x": [7, 3]}
+
+
+def test_engines_get_data_within_the_bounds(
+    tmp_path: Path, timed: list[Contender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, kinds = tmp_path / "net.onnx", {"s": onnx.TensorProto.INT64}
+    nodes = [node("Tile", ["x", "s"], ["y"])]
+    onnx.save(graph_model(nodes, {"x": ("n",), "s": (1,)}, ["y"], types=kinds), path)
+    asked = ["bench", str(path), "--threads", "1", "--against", "reference", "--bound", "s=2..9"]
+    assert main([*asked, "--dim", "n=3"]) == 0
+    alone = open_peer(**json.loads(json.dumps(timed[1].arguments)))
+    assert main([*asked, "--dim", "n=2,3"]) == 0
+    ours, theirs = (json.loads(json.dumps(contender.arguments)) for contender in timed)
+    assert ours["arguments"]["bounds"] == {"s": "2..9"}
+    several = open_peer_at(**theirs)
+    several.choose(1)
+    monkeypatch.setattr(peers, "compare", stop := Mock(side_effect=UsageError("enough")))
+    assert main(["compile", *asked[1:], "--dim", "n=3"]) == 2
+    beside = open_peer(**json.loads(json.dumps(stop.call_args[0][0][0].arguments)))
+    for engine in (alone, several, beside):
+        engine.run()
+        assert 6 <= engine.outputs()["y"].size <= 27
+
+
+def test_bench_says_that_programs_are_predicted(
+    network: Path, timed: list[Contender], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", str(network), "--threads", "1", "--dim", "n=7"]) == 0
+    said = capsys.readouterr().err
+    assert "warning: the programs of 1 of 1 tasks are predicted, not tuned" in said
+
+
+def test_bench_lists_what_cannot_be_compiled(
+    tmp_path: Path, timed: list[Contender], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.onnx"
+    nodes = [node("Unheard", "x", "y", domain="test.ops")]
+    onnx.save(graph_model(nodes, {"x": (7, 3)}, ["y"], domains=["test.ops"]), path)
+    assert main(["bench", str(path), "--threads", "1"]) == 3
+    assert "test.ops.Unheard" in capsys.readouterr().err and not timed

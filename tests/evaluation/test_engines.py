@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from ansorpy.cli.main import main
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.evaluation.engines.names import ENGINES
 from ansorpy.evaluation.engines.protocol import open_engine, open_peer
@@ -150,3 +151,35 @@ def test_unknown_and_missing_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingDependency, match="ghost cannot be loaded") as caught:
         open_engine("ghost", "x", {}, 1)
     assert "pip install ghost" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino", "reference"])
+def test_what_an_engine_does_not_run_is_said_in_one_line(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnx" if name == "reference" else name)
+    nodes = [node("Unheard", "x", "y", domain="test.ops")]
+    onnx.save(graph_model(nodes, {"x": (2,)}, ["y"], domains=["test.ops"]), tmp_path / "m.onnx")
+    with pytest.raises(UsageError, match="does not run this model: .*Unheard") as caught:
+        open_engine(name, str(tmp_path / "m.onnx"), {"x": np.ones(2, np.float32)}, 1)
+    assert "\n" not in caught.value.message and caught.value.hint is None
+
+
+def test_another_engine_is_suggested_for_operators_of_onnx(model: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    feeds = {"a": np.ones((3, 4), np.float32), "b": np.ones((5, 7), np.float32)}
+    with pytest.raises(UsageError, match=r"onnxruntime .* does not run this model") as caught:
+        open_engine("onnxruntime", str(model), feeds, 1)
+    assert "--against reference" in str(caught.value.hint)
+    with pytest.raises(UsageError, match="reference evaluator of onnx .* does not run this model"):
+        open_engine("reference", str(model), feeds, 1).run()
+
+
+def test_an_input_that_is_no_tensor_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = helper.make_tensor_sequence_value_info("xs", TensorProto.FLOAT, [2])
+    made = helper.make_tensor_value_info("y", TensorProto.INT64, [])
+    graph = helper.make_graph([node("SequenceLength", "xs", "y")], "g", [given], [made])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    assert main(["verify", str(path)]) == 2
+    assert "input 'xs' is not a tensor of a known type" in capsys.readouterr().err

@@ -11,6 +11,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, save
 
 import ansorpy as ap
+from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.evaluate.engine import Ours
 from ansorpy.cli.main import main
 from ansorpy.errors import UnsupportedModel, UsageError
 from ansorpy.size_bounds import AnyBound, bound_text, bounds_of
@@ -234,6 +236,12 @@ def test_bounds_in_a_search_of_the_command_line(tmp_path: Path) -> None:
     np.save(tmp_path / "s.npy", np.asarray([2, 4]))
     assert main(["run", str(library), "--input", f"s={tmp_path / 's.npy'}"]) == 0
     assert main(["run", str(library), "--bound", "s=4"]) == 2
+    arguments: LookupArguments = {"threads": 1, "bounds": {"s": "3..3"}}  # as bench sends them
+    engine = Ours(str(library), arguments=arguments)
+    whole = engine.outputs()["y"].copy()
+    engine.run()
+    np.testing.assert_array_equal(engine.outputs()["y"], whole)
+    assert whole.shape == (6, 9)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from ansorpy.options import with_arguments
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.model import Model
+from ansorpy.size_bounds import written_bounds
 from ansorpy.target import Target
 
 __all__ = ["bench"]
@@ -120,6 +121,8 @@ class _Bench:
     def run(self, lookup: Lookup) -> Comparison | SizesComparison:
         """Time the network of *lookup* at one size or at several."""
         opened, points, sizes = timed_sizes(lookup, self.original)
+        if not is_library(opened.model):
+            opened.warn_of_predictions()  # what the engine's process says is not shown
         profiles = profiles_of(opened, sizes, self.seed) if self.profile else []
         if self.trace is not None:
             trace_of(opened, sizes[0], self.seed).save(Path(self.trace))
@@ -156,6 +159,7 @@ class _Bench:
         for name in dict.fromkeys(self.against):
             path = str(onnx_beside(lookup.model, self.original))
             peer = {"name": name, "path": path, "threads": self.peer_threads, **given}
+            peer["bounds"] = written_bounds(lookup.arguments.get("bounds"))
             yield Contender(name, f"ansorpy.evaluation.engines.protocol:{factory}", peer)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import open_model
@@ -13,7 +15,10 @@ from ansorpy.api.plugins import load_plugins
 from ansorpy.evaluation.engines.protocol import Array, AtSizes, Shapes, SizedEngine
 from ansorpy.evaluation.inputs import random_value
 from ansorpy.runtime.model import Model
+from ansorpy.runtime.sizes import SizedPorts
+from ansorpy.size_bounds import AnyBound, known_bounds, written_bounds
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
+from ansorpy.target import Target
 from ansorpy.version import __version__
 
 __all__ = ["Ours", "ours_at", "random_inputs", "sendable"]
@@ -46,34 +51,54 @@ class Ours:
         is_tf32 = arguments.get("precision") == "tf32"
         self.precision: str = "tf32" if is_tf32 else "the model's own"
         self._names = [o.name for o in self._model.get_outputs()]
-        self.feed(random_inputs(self._model, shapes or {}, seed))
+        self.feed(random_inputs(self._model, shapes or {}, seed, lookup.arguments.get("bounds")))
 
     @property
     def model(self) -> Model:
         return self._model
 
     def feed(self, feeds: Mapping[str, Array]) -> None:
-        """Take other inputs, and the arrays that a first run returns as its outputs."""
+        """Take other inputs, and the arrays that a first run returns as its outputs.
+
+        An array that a run fills in part, because only the data tell its size, is as large as it
+        may have to be.
+        """
         self._feeds = self._model.with_room(feeds)
-        self._outputs = self._model.run(self._names, self._feeds, threads=self._threads)
+        self._results = self._model.run(self._names, self._feeds, threads=self._threads)
+        inputs, ports = self._model.get_inputs(), self._model.get_outputs()
+        if sized := SizedPorts.of(tuple(inputs), tuple(ports)):
+            ports = [*sized.at([self._feeds[port.name] for port in inputs])[1]]
+        self._outputs = [
+            result if result.shape == port.shape else np.empty(port.shape, port.dtype)
+            for result, port in zip(self._results, ports, strict=True)
+        ]
 
     def run(self) -> None:
         """Run one inference into the same output arrays."""
-        self._model.run(self._names, self._feeds, outputs=self._outputs, threads=self._threads)
+        self._results = self._model.run(
+            self._names, self._feeds, outputs=self._outputs, threads=self._threads
+        )
 
     def outputs(self) -> dict[str, Array]:
         """The arrays that every run writes."""
-        return dict(zip(self._names, self._outputs, strict=True))
+        return dict(zip(self._names, self._results, strict=True))
 
 
-def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
-    """Seeded random inputs of *model*; *shapes* has those that its ports leave open."""
+def random_inputs(
+    model: Model, shapes: Shapes, seed: int, bounds: Mapping[str, AnyBound] | None = None
+) -> dict[str, Array]:
+    """Seeded random inputs of *model*, within their *bounds*.
+
+    *shapes* has those that its ports leave open.
+    """
+    held = known_bounds(bounds)
     return {
         port.name: random_value(
-            tuple(shapes.get(port.name, port.shape)), port.dtype, seed, port.name
+            tuple(shapes.get(port.name, port.shape)), port.dtype, seed, port.name,
+            held.get(port.name),
         )
         for port in model.get_inputs()
-    }
+    }  # fmt: skip
 
 
 def ours_at(
@@ -82,21 +107,37 @@ def ours_at(
 ) -> SizedEngine:  # fmt: skip
     """:class:`Ours` with inputs of several *sizes*, which the model must take."""
     engine = Ours(path, seed=seed, arguments=arguments, shapes=sizes[0], plugins=plugins)
-    return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed))
+    bounds = arguments.get("bounds")
+    return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed, bounds))
 
 
 def sendable(arguments: LookupArguments) -> LookupArguments:
-    """*arguments* for another process: ranges of sizes are written out."""
+    """*arguments* for another process: what JSON cannot tell apart is written as text.
 
-    def written(size: AnySize, _: str) -> AnySize:
-        return str(size) if isinstance(size, SizeRange) else size
+    Raises:
+        UsageError: A size or bound is none.
+    """
 
-    return _each_size(arguments, written)
+    def written(size: AnySize, what: str) -> AnySize:
+        found = size_of(size, what)
+        return str(found) if isinstance(found, SizeRange) else found
+
+    found, target = _each_size(arguments, written), arguments.get("target")
+    if bounds := arguments.get("bounds"):
+        found["bounds"] = written_bounds(bounds)
+    if db := arguments.get("db"):
+        found["db"] = str(db)
+    if isinstance(target, Target):
+        found["target"] = target.name
+    return found
 
 
 def _sent(arguments: LookupArguments) -> LookupArguments:
-    """Inverse of :func:`sendable`."""
-    return _each_size(arguments, size_of)
+    """*arguments* as they were before :func:`sendable`."""
+    found = _each_size(arguments, size_of)
+    if bounds := arguments.get("bounds"):
+        found["bounds"] = known_bounds(bounds)
+    return found
 
 
 def _each_size(

@@ -40,9 +40,9 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
         UsageError: The file is a library, in which all calls are inside a single function.
     """
     finished, model = _opened(lookup)
-    profiles = []
+    profiles, bounds = [], lookup.arguments.get("bounds")
     for shapes in sizes:
-        feeds = model.with_room(random_inputs(model, shapes, seed))
+        feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
         times = model.profile(feeds)
         calls = _Calls(finished, model, _sizes(model, shapes))
         profiles.append([calls.time(n, seconds) for n, (_, seconds) in enumerate(times)])
@@ -56,7 +56,8 @@ def trace_of(lookup: Lookup, shapes: Shapes, seed: int) -> Trace:
         UsageError: The file is a library, or the network runs on a GPU.
     """
     _, model = _opened(lookup)
-    feeds = model.with_room(random_inputs(model, shapes, seed))
+    bounds = lookup.arguments.get("bounds")
+    feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
     return model.trace(feeds, threads=lookup.arguments.get("threads"))
 
 

@@ -52,11 +52,9 @@ def timed_sizes(
     points = points_of(dims)
     if not is_library(lookup.model):
         model, shapes = read_model(lookup.model), lookup.arguments.get("shapes")
-        sizes: list[Shapes] = [
-            {spec.name: spec.shape for spec in input_specs(model, shapes, {**dims, **point})}
-            for point in points
-        ]
-        return lookup, points, sizes
+        bounds = lookup.arguments.get("bounds")
+        specs = [input_specs(model, shapes, {**dims, **point}, bounds) for point in points]
+        return lookup, points, [{spec.name: spec.shape for spec in each} for each in specs]
     at = [Lookup(lookup.model, **cast(LookupArguments, {**given, "dims": p})) for p in points]
     opened = [with_own_sizes(one, original) for one in at]
     ports = read_library(lookup.model)[0].input_ports

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import numpy as np
+import onnx
 import onnxruntime
 
-from ansorpy.errors import UsageError
-from ansorpy.evaluation.engines.protocol import Array, Bounds
+from ansorpy.evaluation.engines.protocol import Array, Bounds, refusing
 
 __all__ = ["OnnxRuntime", "cpu_session"]
 
@@ -27,13 +27,14 @@ class OnnxRuntime:
     def __init__(
         self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None
     ) -> None:
+        self._path = path
         self._session = cpu_session(path, threads)
         self.feed(feeds)
 
     def feed(self, feeds: Mapping[str, Array]) -> None:
         """Bind *feeds*, and output arrays of the shapes that a first run with them returns."""
         names = [o.name for o in self._session.get_outputs()]
-        with _reported():
+        with _refusing(self._path):
             first = self._session.run(names, dict(feeds))
         self._feeds = {name: np.asarray(value, order="C") for name, value in feeds.items()}
         self._outputs = {n: np.zeros_like(v) for n, v in zip(names, first, strict=True)}
@@ -72,16 +73,17 @@ def cpu_session(path: str, threads: int) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    with _reported():
+    with _refusing(path):
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-@contextmanager
-def _reported() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # its exception classes have no common base class
-        raise UsageError(
-            f"onnxruntime {onnxruntime.__version__} does not run this model: {error}",
-            hint="compare with another engine, for example --against reference",
-        ) from error
+def _refusing(path: str) -> AbstractContextManager[None]:
+    """Errors of onnxruntime about the model *path*."""
+
+    def hint() -> str | None:
+        nodes = onnx.load(path, load_external_data=False).graph.node
+        if not all(onnx.defs.has(node.op_type, node.domain) for node in nodes):
+            return None  # the reference evaluator has only onnx's own operators
+        return 'compare with another engine: --against reference (against="reference" in Python)'
+
+    return refusing(f"onnxruntime {onnxruntime.__version__}", hint)

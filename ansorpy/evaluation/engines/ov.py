@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import openvino
 
-from ansorpy.evaluation.engines.protocol import Array, Bounds
+from ansorpy.evaluation.engines.protocol import Array, Bounds, refusing
 
 __all__ = ["OpenVino"]
 
@@ -26,18 +26,19 @@ class OpenVino:
         self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None
     ) -> None:
         core = openvino.Core()
-        model = core.read_model(path)
-        if bounds is None:
-            model.reshape({name: list(value.shape) for name, value in feeds.items()})
-        else:
-            model.reshape({name: _partial(axes) for name, axes in bounds.items()})
         options = {
             "PERFORMANCE_HINT": "LATENCY",
             "NUM_STREAMS": "1",
             "INFERENCE_NUM_THREADS": str(threads),
             "INFERENCE_PRECISION_HINT": "f32",
         }
-        compiled = core.compile_model(model, "CPU", options)
+        with refusing(f"openvino {self.version}", line=-1):  # the first ones name its sources
+            model = core.read_model(path)
+            if bounds is None:
+                model.reshape({name: list(value.shape) for name, value in feeds.items()})
+            else:
+                model.reshape({name: _partial(axes) for name, axes in bounds.items()})
+            compiled = core.compile_model(model, "CPU", options)
         hint = compiled.get_property("INFERENCE_PRECISION_HINT")
         self.precision = str(hint.get_type_name())
         self._ports = {port.get_any_name(): port for port in compiled.outputs}

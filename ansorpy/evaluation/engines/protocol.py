@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Protocol
 
@@ -13,10 +14,11 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.evaluation.engines.names import ENGINES
 from ansorpy.evaluation.inputs import random_feeds
 from ansorpy.evaluation.onnx_inputs import input_specs, read_model
+from ansorpy.size_bounds import AnyBound
 
 __all__ = [
     "Array", "AtSizes", "Bounds", "Engine", "EngineFactory", "FedEngine", "Shapes", "SizedEngine",
-    "bounds_of", "open_engine", "open_peer", "open_peer_at",
+    "bounds_of", "open_engine", "open_peer", "open_peer_at", "refusing",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -89,6 +91,24 @@ def bounds_of(sizes: Sequence[Shapes]) -> Bounds:
     }
 
 
+@contextmanager
+def refusing(
+    engine: str, hint: Callable[[], str | None] = lambda: None, *, line: int = 0
+) -> Iterator[None]:
+    """Code of another *engine*, whose errors say that it does not run the model.
+
+    *line* is the number of the line that tells the reason.
+
+    Raises:
+        UsageError: It raised an error.
+    """
+    try:
+        yield
+    except Exception as error:  # the exception classes of engines have no common base class
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise UsageError(f"{engine} does not run this model: {lines[line]}", hint=hint()) from error
+
+
 def open_engine(
     name: str,
     path: str,
@@ -124,19 +144,24 @@ def open_peer(
     seed: int = 0,
     shapes: Shapes | None = None,
     dims: Mapping[str, int] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> FedEngine:
-    """Call :func:`open_engine` with seeded random inputs; all arguments are JSON-serializable."""
-    specs = input_specs(read_model(path), shapes, dims)
+    """Call :func:`open_engine` with seeded random inputs; all arguments are JSON-serializable.
+
+    *bounds* are those of the inputs' elements.
+    """
+    specs = input_specs(read_model(path), shapes, dims, bounds)
     return open_engine(name, path, random_feeds(specs, seed), threads)
 
 
 def open_peer_at(
-    name: str, path: str, *, threads: int, seed: int = 0, sizes: Sequence[Shapes]
-) -> SizedEngine:
+    name: str, path: str, *, threads: int, seed: int = 0, sizes: Sequence[Shapes],
+    bounds: Mapping[str, AnyBound] | None = None,
+) -> SizedEngine:  # fmt: skip
     """The same for several *sizes*, each the shapes of all inputs: one engine, opened for all."""
     model = read_model(path)
 
     def feeds_at(size: int) -> Mapping[str, Array]:
-        return random_feeds(input_specs(model, sizes[size]), seed)
+        return random_feeds(input_specs(model, sizes[size], bounds=bounds), seed)
 
     return AtSizes(open_engine(name, path, feeds_at(0), threads, bounds_of(sizes)), feeds_at)

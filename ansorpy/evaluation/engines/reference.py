@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from ansorpy.evaluation.engines.protocol import Array, Bounds
+from ansorpy.evaluation.engines.protocol import Array, Bounds, refusing
 from ansorpy.frontend.onnx.reader import opset_of
 from ansorpy.frontend.onnx.reference import operators_of
 
 __all__ = ["Reference"]
+
+_NAME = f"the reference evaluator of onnx {onnx.__version__}"
 
 
 class Reference:
@@ -24,7 +26,8 @@ class Reference:
         self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None
     ) -> None:
         opset = opset_of(onnx.load(path, load_external_data=False))
-        self._evaluator = ReferenceEvaluator(path, new_ops=operators_of(opset))
+        with refusing(_NAME):
+            self._evaluator = ReferenceEvaluator(path, new_ops=operators_of(opset))
         self._results: dict[str, Array] = {}
         self.feed(feeds)
 
@@ -35,7 +38,8 @@ class Reference:
     def run(self) -> None:
         """One evaluation."""
         names = list(self._evaluator.output_names)
-        results = list(self._evaluator.run(names, self._feeds))
+        with refusing(_NAME):
+            results = list(self._evaluator.run(names, self._feeds))
         self._results = dict(zip(names, results, strict=True))
 
     def outputs(self) -> dict[str, Array]:
