@@ -49,9 +49,9 @@ def test_what_must_be_known_is_named() -> None:
     assert caught.value.needs == ("axes",)
     [row] = caught.value.rows
     assert (row.op, row.attribute) == ("ReduceSum", "axes")
-    assert row.advice == "give its value: --const axes=VALUE"
-    said = "the nodes need inputs that are known when you compile: --const axes=VALUE"
-    assert caught.value.hint == said
+    flag = "--const axes=VALUE (constants= in Python)"
+    assert row.advice == f"give its value: {flag}"
+    assert caught.value.hint == f"the nodes need inputs that are known when you compile: {flag}"
 
 
 def test_what_depends_on_data_cannot_be_stated() -> None:
