@@ -271,8 +271,11 @@ def test_what_needs_no_bound_has_none() -> None:
 @pytest.mark.parametrize(
     ("model", "advice"),
     [
-        (shaped("Tile", ["x", "s"], "s", 2), "--const s=VALUE, or a bound: --bound s=N"),
-        (counting("n"), "--const n=VALUE, or a bound: --bound n=N"),
+        (
+            shaped("Tile", ["x", "s"], "s", 2),
+            "--const s=VALUE (constants= in Python), or a bound: --bound s=N (",
+        ),
+        (counting("n"), "--const n=VALUE (constants= in Python), or a bound: --bound n=N ("),
         (counting(""), "known number of iterations at most, or a bound: --bound rows=N"),
     ],
     ids=["shape", "trips", "rows"],
