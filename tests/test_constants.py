@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.constants import constant_flags, constants_of
+from ansorpy.constants import constants_of
 from ansorpy.errors import AnsorpyError
 
 
@@ -32,8 +32,3 @@ def test_values_are_json_or_files(tmp_path: Path) -> None:
 def test_what_is_no_value(item: str, message: str) -> None:
     with pytest.raises(AnsorpyError, match=message):
         constants_of([item])
-
-
-def test_flags_can_be_given_to_a_shell() -> None:
-    said = "--const k=VALUE --const 'some axes=VALUE' (constants= in Python)"
-    assert constant_flags(["k", "some axes"]) == said
