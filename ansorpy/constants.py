@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -65,5 +66,6 @@ def constant_text(name: str, value: ArrayLike) -> str:
 
 
 def constant_flags(names: Iterable[str]) -> str:
-    """How to give the values of the inputs *names* on the command line."""
-    return " ".join(f"--const {name}=VALUE" for name in names)
+    """How to give the values of the inputs *names*."""
+    flags = " ".join(f"--const {quote(f'{name}=VALUE')}" for name in names)
+    return f"{flags} (constants= in Python)"

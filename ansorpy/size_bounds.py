@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
+from shlex import quote
 from typing import TypeAlias
 
 from ansorpy.errors import UsageError
@@ -108,5 +109,5 @@ def bound_text(name: str, bound: Bound) -> str:
 
 
 def bound_flag(name: str) -> str:
-    """How to give a bound of the tensor *name* on the command line."""
-    return f"--bound {name}=N"
+    """How to give a bound of the tensor *name*."""
+    return f"--bound {quote(f'{name}=N')} (bounds= in Python)"

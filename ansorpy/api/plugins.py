@@ -46,7 +46,7 @@ def _import_plugin(path: Path) -> None:
 
 def _no_plugin(path: Path) -> UsageError:
     return UsageError(
-        f"there is no plugin {path}", hint="name a Python file or a module: --plugin mine.py"
+        f"there is no plugin {path}", hint="name a Python file, such as mine.py, or a module"
     )
 
 

@@ -114,7 +114,7 @@ def static_terms(task: Task, programs: Programs) -> Floats:
     if task.target.backend == "cuda":
         raise UsageError(
             "the cost model static_linear has features of CPUs only",
-            hint="use --cost-model analytic",
+            hint="use the cost model analytic",
         )
     machine = MachineModel.of(task.target)
     total = np.zeros((len(programs), len(TERMS)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 
@@ -44,7 +45,8 @@ def port_shapes(ports: Iterable[Port], sizes: Mapping[str, AnySize]) -> dict[str
                 raise UsageError(
                     f"input {port.name!r} takes {'x'.join(map(str, port.shape))}, "
                     f"but {dim.name} is {'not given' if size is None else size}",
-                    hint=f"give a size in {dim} with --dim {dim.name}=N",
+                    hint=f"give a size in {dim} with --dim {quote(f'{dim.name}=N')} "
+                    "(dims= in Python)",
                 )
             chosen[dim] = size
         found[port.name] = fixed_all(at(extent, chosen) for extent in port.shape)

@@ -58,4 +58,6 @@ class CompiledC:
     def open_cluster(
         self, address: str, options: MeasureOptions
     ) -> AbstractContextManager[Machines]:
-        raise UsageError("a cluster does not compile C", hint="leave out --workers")
+        raise UsageError(
+            "a cluster does not compile C", hint="leave out --workers (workers= in Python)"
+        )

@@ -52,6 +52,6 @@ def ray_address(workers: str) -> str:
     if known_scheme and host and port.isdecimal() and int(port) < _PORTS:
         return workers
     raise UsageError(
-        f"--workers {workers} is not an address",
+        f"{workers!r} is not an address of workers",
         hint="use local, ray, ray://local, ray://HOST:PORT or HOST:PORT",
     )

@@ -95,11 +95,11 @@ def _check_target(path: Path, target: Target, pack: Pack | None) -> None:
     if pack is Pack.AT_INIT and not runtime.packs_at_init:
         raise UsageError(
             f"programs for {target.name} do not pack their constants at init",
-            hint="leave --pack at-init out: they are stored ready to read",
+            hint="leave out --pack at-init (pack= in Python): they are stored ready to read",
         )
     if pack is Pack.IN_FILE and runtime.packs_at_init and not target.runs_on_host():
         raise UsageError(
             f"constants for {target.name} cannot be packed on this machine",
-            hint="leave --pack in-file out: init packs them there",
+            hint="leave out --pack in-file (pack= in Python): init packs them there",
         )
     runtime.require_export(path, target)

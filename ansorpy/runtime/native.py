@@ -66,8 +66,8 @@ class NativeRuntime:
             raise UsageError(
                 f"{path.name} cannot be made for {target.name}: machine code of programs is for "
                 "64-bit little-endian machines with ELF files",
-                hint="write C, which is for all little-endian machines, with --target c, or "
-                "c:word=32 for those of 32 bits and WebAssembly",
+                hint="write C, which is for all little-endian machines, with --target c "
+                "(target= in Python), or c:word=32 for those of 32 bits and WebAssembly",
             )
         match form_of(path):
             case Form.C:

@@ -64,7 +64,8 @@ def status_error(
         lacking = ", ".join(missing) or "features it needs"
         return MissingDependency(
             f"{name} was built for a CPU with instructions this machine lacks: {lacking}",
-            hint="compile it here, or for a lower target such as --target x86-64-v3",
+            hint="compile it here, or for a lower target such as --target x86-64-v3 "
+            "(target= in Python)",
         )
     if code == Status.NO_GPU:
         return MissingDependency(

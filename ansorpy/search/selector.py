@@ -34,6 +34,6 @@ def deviation_of(candidate: Candidate, selector: str) -> float:
     if candidate.deviation is None:
         raise UsageError(
             f"the selector {selector} needs a cost model that knows the uncertainty of its scores",
-            hint="use --cost-model rf, or another selector",
+            hint="use the cost model rf, or another selector",
         )
     return candidate.deviation

@@ -107,7 +107,7 @@ def c_target(machine: Target) -> Target:
     if machine.warp_size:
         raise UsageError(
             f"programs for {machine.name} cannot be written as C",
-            hint="compile for a CPU, or with --target c",
+            hint="compile for a CPU, or with --target c (target= in Python)",
         )
     made = _Machine(
         vector=machine.vector_bits,

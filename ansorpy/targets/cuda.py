@@ -141,7 +141,8 @@ def cuda_devices() -> tuple[Target, ...]:
     except ImportError as error:
         raise MissingDependency(
             f"CUDA devices are found through cupy, which is not installed ({error})",
-            hint="pip install 'ansorpy[cuda]', or name an architecture: --target sm_90",
+            hint="pip install 'ansorpy[cuda]', or name an architecture: --target sm_90 "
+            "(target= in Python)",
         ) from error
     try:
         count = max(1, runtime.getDeviceCount())
@@ -149,7 +150,8 @@ def cuda_devices() -> tuple[Target, ...]:
     except runtime.CUDARuntimeError as error:
         raise MissingDependency(
             f"this machine has no CUDA device that can be used ({error})",
-            hint="name the architecture to compile for one elsewhere: --target sm_90",
+            hint="name the architecture to compile for one elsewhere: --target sm_90 "
+            "(target= in Python)",
         ) from error
     return tuple(device_target(properties) for properties in found)
 

@@ -203,7 +203,8 @@ def _from_triple(triple: str) -> Target:
     arch = triple.split("-")[0]
     if arch.startswith("nvptx"):
         raise UsageError(
-            f"{triple} is not generated through LLVM", hint="use --target cuda or sm_NN"
+            f"{triple} is not generated through LLVM",
+            hint="use --target cuda or sm_NN (target= in Python)",
         )
     cpu, names = _BASELINE.get(arch, ("generic", ()))
     bits, registers = vectors_of(arch, set(names))

@@ -151,7 +151,7 @@ def test_wrong_requests_are_refused() -> None:
         ap.compile_many([])
     with pytest.raises(UsageError, match='unknown objective "fastest"'):
         ap.compile_many(["absent.onnx"], objective="fastest", trials=1, threads=1)
-    with pytest.raises(UsageError, match="--workers cloud is not an address"):
+    with pytest.raises(UsageError, match="'cloud' is not an address of workers"):
         ap.compile_many([network(1)], workers="cloud", trials=1, threads=1)
     with pytest.raises(UsageError, match="5 is not a network(.|\n)*as a path or loaded"):
         ap.compile(5)

@@ -72,7 +72,9 @@ def test_a_library_keeps_its_pairs(
     library = tmp_path / "net.so"
     library.write_bytes(b"\x7fELF")
     assert main(["run", str(library), "--alias", "present=past"]) == 2
-    assert "which tensors share memory is fixed in the library" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "which tensors share memory is fixed in the library" in said
+    assert "leave out --alias (alias= in Python), or compile another library" in said
     network = str(folder / "net.onnx")
     wrong = ["compile", network, "--effort", "none", "--dim", "past=4", "--alias"]
     assert main([*wrong, "concat_key"]) == 2

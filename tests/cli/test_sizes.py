@@ -56,7 +56,7 @@ def test_ports_at_sizes() -> None:
     for chosen, given in wrong:
         with pytest.raises(UsageError, match=f"input 'x' takes 1xnx.* but n is {given}") as caught:
             port_shapes(ports, chosen)
-        assert caught.value.hint == "give a size in n=0..40:step=5 with --dim n=N"
+        assert caught.value.hint == "give a size in n=0..40:step=5 with --dim n=N (dims= in Python)"
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_one_size_is_timed_as_before(
     [
         (["--dim", "rows=7,41"], "rows is 41"),
         (["--dim", "cols=7,41"], "rows is not given"),
-        (["--dim", "rows=7", "--dim", "cols=1,2"], "--dim cols=1 cannot change that"),
+        (["--dim", "rows=7", "--dim", "cols=1,2"], "cols=1 (dims= in Python) cannot change that"),
         (["--dim", "rows=7,9", "--profile"], "its calls cannot be timed one by one"),
         (["--dim", "rows=7..41"], "rows is 41"),
     ],

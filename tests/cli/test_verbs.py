@@ -163,7 +163,8 @@ def test_a_library_keeps_its_sizes(folder: Path, capsys: pytest.CaptureFixture[s
                 ["verify", "--static", library]]  # fmt: skip
     for other, command in zip(others * 2, commands * 2, strict=True):
         assert main([*command, *other.split()]) == 2
-        said = f"is a library for inputs x=1x3x9x9: {other} cannot change that"
+        python = "dims" if other.startswith("--dim") else "shapes"
+        said = f"for inputs x=1x3x9x9: {other} ({python}= in Python) cannot change that"
         assert said in capsys.readouterr().err
 
 

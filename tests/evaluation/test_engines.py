@@ -105,7 +105,7 @@ def test_open_sizes_that_must_be_equal_are_equal() -> None:
     [
         ({}, {"rows": 3}, "no dynamic dimension named rows"),
         ({"z": [1]}, {}, "no input named z"),
-        ({"a": [2, 6]}, {}, r"--shape a: the model fixes \['batch', 5\], not 2x6"),
+        ({"a": [2, 6]}, {}, r"the shape of a: the model fixes \['batch', 5\], not 2x6"),
         ({"a": [2]}, {}, "the model's input has 2 dimensions, not 1"),
     ],
 )

@@ -67,7 +67,8 @@ def test_a_squeeze_that_a_size_decides_needs_that_size(dims: dict[str, Any] | No
         load(model, dims=dims)
     (row,) = caught.value.rows
     assert (row.op, row.attribute) == ("If", "condition")
-    assert row.advice == ("choose one size, for example with --dim n=1, or a range that decides it")
+    said = "for example with --dim n=1 (dims= in Python), or a range that decides it"
+    assert row.advice == f"choose one size, {said}"
     (output,) = load(model, dims={"n": (2, 9)}).outputs
     assert output.name == "y"
 

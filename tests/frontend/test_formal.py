@@ -111,7 +111,7 @@ def test_an_input_without_a_shape_is_given_one() -> None:
     made.graph.input[0].type.tensor_type.ClearField("shape")
     with pytest.raises(UsageError, match="the model states no shape of the input x") as caught:
         load(made)
-    assert caught.value.hint == "give it: --shape x=2x3"
+    assert caught.value.hint == "give it: --shape x=2x3 (shapes= in Python)"
     graph = load(made, shapes={"x": SHAPE})
     assert graph.types["x"].shape == SHAPE
 

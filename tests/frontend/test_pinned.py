@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.pinned import with_constants
@@ -51,9 +52,14 @@ def test_what_must_be_known_is_named() -> None:
     assert caught.value.needs == ("axes",)
     [row] = caught.value.rows
     assert (row.op, row.attribute) == ("ReduceSum", "axes")
-    assert row.advice == "give its value: --const axes=VALUE"
-    said = "the nodes need inputs that are known when you compile: --const axes=VALUE"
-    assert caught.value.hint == said
+    flag = "--const axes=VALUE (constants= in Python)"
+    assert row.advice == f"give its value: {flag}"
+    assert caught.value.hint == f"the nodes need inputs that are known when you compile: {flag}"
+
+
+def test_flags_can_be_given_to_a_shell() -> None:
+    said = "--const k=VALUE --const 'some axes=VALUE' (constants= in Python)"
+    assert constant_flags(["k", "some axes"]) == said
 
 
 def test_what_depends_on_data_cannot_be_stated() -> None:

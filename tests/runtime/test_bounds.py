@@ -15,7 +15,7 @@ from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.engine import Ours
 from ansorpy.cli.main import main
 from ansorpy.errors import UnsupportedModel, UsageError
-from ansorpy.size_bounds import AnyBound, bound_text, bounds_of
+from ansorpy.size_bounds import AnyBound, bound_flag, bound_text, bounds_of
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_loops import expected, floats, looping
 from tests.runtime.test_control import TARGETS, compiled
@@ -103,7 +103,7 @@ def test_an_endless_trip_count_is_none(rng: Rng) -> None:
         COUNTING, {"x": (3,), "limit": ()}, ["most", "", "x"], ["last", "rows"],
         {"step": np.float32(1), "most": np.asarray(2**63 - 1)},
     )  # fmt: skip
-    with pytest.raises(UnsupportedModel, match="--bound rows=N"):
+    with pytest.raises(UnsupportedModel, match=r"--bound rows=N \(bounds= in Python\)"):
         compiled(model, None)
     made = compiled(model, None, bounds={"rows": 6})
     assert_same(made, model, {"x": np.zeros(3, "f"), "limit": np.float32(3.5)})
@@ -261,8 +261,15 @@ def test_wrong_bounds(bounds: Mapping[str, Any], said: str) -> None:
         compiled(shaped("Tile", ["x", "s"], "s", 2), None, bounds=bounds)
 
 
+def test_a_bound_can_be_given_to_a_shell() -> None:
+    assert bound_flag("some rows") == "--bound 'some rows=N' (bounds= in Python)"
+
+
 def test_what_needs_no_bound_has_none() -> None:
     model = shaped("Tile", ["x", "s"], "s", 2)
+    known = [node("Shape", ["x"], ["to"]), node("Expand", ["x", "to"], ["y"])]
+    with pytest.raises(UsageError, match=r"(?s)^to is known when .*, .*leave out its bound"):
+        compiled(graph_model(known, {"x": (2, 3)}, ["y"]), None, bounds={"to": 3})
     with pytest.raises(UsageError, match="there is no tensor 's'"):  # it is no input any more
         compiled(model, None, constants={"s": [1, 2]}, bounds={"s": 3})
     with pytest.raises(UsageError, match="rows=1..3 bounds a number of rows"):
@@ -272,8 +279,11 @@ def test_what_needs_no_bound_has_none() -> None:
 @pytest.mark.parametrize(
     ("model", "advice"),
     [
-        (shaped("Tile", ["x", "s"], "s", 2), "--const s=VALUE, or a bound: --bound s=N"),
-        (counting("n"), "--const n=VALUE, or a bound: --bound n=N"),
+        (
+            shaped("Tile", ["x", "s"], "s", 2),
+            "--const s=VALUE (constants= in Python), or a bound: --bound s=N (",
+        ),
+        (counting("n"), "--const n=VALUE (constants= in Python), or a bound: --bound n=N ("),
         (counting(""), "known number of iterations at most, or a bound: --bound rows=N"),
     ],
     ids=["shape", "trips", "rows"],

@@ -55,17 +55,20 @@ def stated_sizes(
         return {}
     own, open_dims = library_shapes(path, arguments), read_library(path)[0].named_dims
     wrong = [
-        f"--shape {_shown(name, shape)}"
+        f"--shape {_shown(name, shape)} (shapes= in Python)"
         for name, shape in shapes.items() if own.get(name) != tuple(shape)
     ]  # fmt: skip
     stated = {name: size for name, size in sizes.items() if name in open_dims}
     known = {**(named or {}), **{name: {size} for name, size in stated.items()}}
-    wrong += [f"--dim {name}={size}" for name, size in sizes.items() if known.get(name) != {size}]
+    wrong += [
+        f"--dim {name}={size} (dims= in Python)"
+        for name, size in sizes.items() if known.get(name) != {size}
+    ]  # fmt: skip
     if wrong:
         takes = ", ".join(_shown(name, shape) for name, shape in own.items())
         raise UsageError(
             f"{path} is a library for inputs {takes}: {wrong[0]} cannot change that",
-            hint=f"leave it out, or compile another library with {wrong[0]}",
+            hint="leave it out, or compile another library with it",
         )
     return stated
 
@@ -75,17 +78,17 @@ def _refuse_fixed(path: Path, arguments: HostLookupArguments) -> None:
     if arguments.get("alias"):
         raise UsageError(
             f"which tensors share memory is fixed in the library {path}",
-            hint="leave out --alias, or compile another library with it",
+            hint="leave out --alias (alias= in Python), or compile another library with it",
         )
     if arguments.get("constants"):
         raise UsageError(
             f"which inputs are constant is fixed in the library {path}",
-            hint="leave out --const, or compile another library with it",
+            hint="leave out --const (constants= in Python), or compile another library with it",
         )
     if arguments.get("bounds"):
         raise UsageError(
             f"the sizes for which there is room are fixed in the library {path}",
-            hint="leave out --bound, or compile another library with it",
+            hint="leave out --bound (bounds= in Python), or compile another library with it",
         )
 
 

@@ -65,7 +65,8 @@ def _opened(lookup: Lookup) -> tuple[Finished, CompiledModel]:
     if is_library(lookup.model):
         raise UsageError(
             f"{lookup.model} is a library: its calls cannot be timed one by one",
-            hint="give the ONNX file instead, with --db naming the records it was made from",
+            hint="give the ONNX file instead, with the records it was made from: --db FILE "
+            "(db= in Python)",
         )
     return from_records(lookup)
 

@@ -84,7 +84,7 @@ def verify(
     is_fixed = isinstance(model, Model) or is_library(Path(model))
     if random_weights is not None and is_fixed:
         raise UsageError(
-            "the weights of a library are fixed", hint="give the .onnx file with --random-weights"
+            "the weights of a library are fixed", hint="give the .onnx file to draw its weights"
         )
     comparison = _Comparison(
         against, tolerance, random_weights, seed, arguments.get("threads"), progress or _silent

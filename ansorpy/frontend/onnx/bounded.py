@@ -100,7 +100,7 @@ class GivenBounds:
         if value in builder.constants or value in known:
             raise UsageError(
                 f"{name} is known when the model is compiled, so it has no bound",
-                hint=f"leave out --bound {name}",
+                hint="leave out its bound",
             )
         bound, count = self._given[name], kind.size
         if not may_have_bounds(kind) or len(bound) not in (1, count):
@@ -120,7 +120,7 @@ class GivenBounds:
             if name not in self._used:
                 raise UsageError(
                     f"{name} is known when the model is compiled, or nothing needs it",
-                    hint=f"leave out --bound {name}",
+                    hint="leave out its bound",
                 )
 
 

@@ -23,8 +23,9 @@ _EXTREMES = {"min": SizeOp.MIN, "max": SizeOp.MAX}
 
 
 def dim_flags(sizes: Mapping[str, object]) -> str:
-    """The flags that give the dimensions with these names *sizes*."""
-    return " ".join(f"--dim {quote(f'{name}={size}')}" for name, size in sizes.items())
+    """How to give the dimensions with these names *sizes*; empty if there are none."""
+    flags = " ".join(f"--dim {quote(f'{name}={size}')}" for name, size in sizes.items())
+    return flags and f"{flags} (dims= in Python)"
 
 
 class _NotArithmetic(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from onnx import ModelProto, ValueInfoProto
 
@@ -79,14 +80,14 @@ def input_shapes(
     """
     infos = network_inputs(model)
     axes = {info.name: _axes(info, (shapes or {}).get(info.name)) for info in infos}
-    _refuse_unknown(shapes or {}, axes, "input", "--shape")
+    _refuse_unknown(shapes or {}, axes, "input")
     given = {name: _given(name, shape, axes[name]) for name, shape in (shapes or {}).items()}
     wanted = {name: size_of(size, name) for name, size in (dims or {}).items()}
     texts = dict.fromkeys(a for row in axes.values() for a in row if isinstance(a, str))
     parts = _expressions(list(texts), wanted)
     names = [text for text in texts if text not in parts]
     names += sorted({name for found in parts.values() for name in found} - {*names})
-    _refuse_unknown(wanted, names, "dynamic dimension", "--dim")
+    _refuse_unknown(wanted, names, "dynamic dimension")
     wanted |= _from_shapes(axes, given, wanted, parts)
     pinned = {
         (name, number): size
@@ -108,7 +109,7 @@ def _axes(info: ValueInfoProto, given: Sequence[object] | None) -> tuple[Axis, .
     if info.type.HasField("tensor_type") and not kind.HasField("shape") and given is None:
         raise UsageError(
             f"the model states no shape of the input {info.name}",
-            hint=f"give it: --shape {info.name}=2x3",
+            hint=f"give it: --shape {quote(f'{info.name}=2x3')} (shapes= in Python)",
         )
     stated = tuple(
         d.dim_value
@@ -127,20 +128,21 @@ def _given(name: str, shape: Sequence[AnySize], axes: Sequence[Axis]) -> tuple[S
         )
     sizes = tuple(size_of(size, f"{name}[{axis}]") for axis, size in enumerate(shape))
     if len(sizes) != len(axes):
-        raise UsageError(f"--shape {name}: the model's input has {len(axes)} dimensions, "
-                         f"not {len(sizes)}")  # fmt: skip
+        raise UsageError(
+            f"the shape of {name}: the model's input has {len(axes)} dimensions, not {len(sizes)}"
+        )
     for have, size in zip(axes, sizes, strict=True):
         if isinstance(have, int) and have != size:
             said = "x".join(map(str, sizes))
-            raise UsageError(f"--shape {name}: the model fixes {list(axes)}, not {said}")
+            raise UsageError(f"the shape of {name}: the model fixes {list(axes)}, not {said}")
     return sizes
 
 
-def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str, flag: str) -> None:
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise UsageError(
-            f"{flag}: the model has no {what} named {', '.join(unknown)}",
+            f"the model has no {what} named {', '.join(unknown)}",
             hint=f"it has {', '.join(dict.fromkeys(known)) or 'none'}",
         )
 
@@ -187,20 +189,22 @@ def _from_shapes(
             if axis in parts:
                 if not isinstance(size, int):
                     raise UsageError(
-                        f"--shape {name}: axis {number} is {axis}, and has no range of its own",
+                        f"the shape of {name}: axis {number} is {axis}, "
+                        "and has no range of its own",
                         hint=f"set {_flags(sorted(parts[axis]))}",
                     )
             else:
                 found.setdefault(axis, set()).add(size)
                 if wanted.get(axis, size) != size:
                     raise UsageError(
-                        f"--shape {name}: axis {number} has {size} elements, "
-                        f"but --dim {axis}={wanted[axis]}"
+                        f"the shape of {name}: axis {number} has {size} elements, "
+                        f"but {axis} is {wanted[axis]}",
+                        hint=f"give {axis} once",
                     )
     for axis, several in found.items():
         if len(several) > 1 and not all(isinstance(size, int) for size in several):
             said = ", ".join(sorted(map(str, several)))
-            raise UsageError(f"--shape: the dimension {axis} is {said}", hint="give it once")
+            raise UsageError(f"the dimension {axis} is {said}", hint="give it once")
     return {axis: several.pop() for axis, several in found.items() if len(several) == 1}
 
 
@@ -267,7 +271,7 @@ def _refuse_clash(name: str, number: int, axis: str, found: Extent, pinned: int 
     """Refuse a size of an axis that differs from what its expression *axis* gives."""
     if pinned is not None and found != pinned:
         raise UsageError(
-            f"--shape {name}: axis {number} is {axis}, hence {found}, not {pinned}",
+            f"the shape of {name}: axis {number} is {axis}, hence {found}, not {pinned}",
             hint=f"set {_flags(sorted(names_in(axis) or ()))}",
         )
 

@@ -32,4 +32,6 @@ class LocalGpus:
     def open_cluster(
         self, address: str, options: MeasureOptions
     ) -> AbstractContextManager[Machines]:
-        raise UsageError("a cluster's GPUs cannot be used", hint="leave out --workers")
+        raise UsageError(
+            "a cluster's GPUs cannot be used", hint="leave out --workers (workers= in Python)"
+        )

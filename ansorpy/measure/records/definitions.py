@@ -90,7 +90,7 @@ class DefinitionStore(Store):
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise ForeignFile(
                 f"{self._path} has no readable definition {identifier[:12]}: {error}",
-                hint="the file is damaged; name another with --db",
+                hint="the file is damaged; name another with --db (db= in Python)",
             ) from None
 
     def _identified(self, dag: ComputeDAG) -> tuple[str, str]:

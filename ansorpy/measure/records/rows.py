@@ -240,5 +240,5 @@ def read_row(model: type[R], row: sqlite3.Row, path: Path) -> R:
         raise ForeignFile(
             f"{path} contains a {model.__name__} that this version of ansorpy did not write: "
             f"column {column}: {first['msg']}",
-            hint="the file is damaged; name another with --db",
+            hint="the file is damaged; name another with --db (db= in Python)",
         ) from None

@@ -33,6 +33,7 @@ IN_MEMORY = Path(":memory:")
 
 _APPLICATION_ID = 0x616E7370
 _MAGIC = b"SQLite format 3\0"
+_ANOTHER = "name another file with --db (db= in Python)"
 _BUSY_S = 60.0
 _RETRY_S = 0.01
 
@@ -236,9 +237,9 @@ def _refuse_other_files(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ForeignFile.unreadable(path, error, hint="name another file with --db") from None
+        raise ForeignFile.unreadable(path, error, hint=_ANOTHER) from None
     if start and start != _MAGIC:
-        raise ForeignFile(f"{path} is not a tuning database", hint="name another file with --db")
+        raise ForeignFile(f"{path} is not a tuning database", hint=_ANOTHER)
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -257,7 +258,7 @@ def demand_format(connection: sqlite3.Connection, path: Path) -> None:
     if found != FORMAT:
         raise ForeignFile(
             f"{path} is a tuning database of format {found}; this ansorpy reads format {FORMAT}",
-            hint="name another file with --db, or use the ansorpy that wrote it",
+            hint=f"{_ANOTHER}, or use the ansorpy that wrote it",
         )
 
 
@@ -269,7 +270,7 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise ForeignFile(
                 f"{path} is another program's SQLite file",
-                hint="name another file with --db; nothing was changed in this one",
+                hint=f"{_ANOTHER}; nothing was changed in this one",
             )
         _create_tables(connection)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -330,7 +331,7 @@ def plain_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise ForeignFile(
             f"the tuning database {path} cannot be used: {error}",
-            hint="check the folder, its free space and permissions, or name another file with --db",
+            hint=f"check the folder, its free space and permissions, or {_ANOTHER}",
         ) from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         # SQLite's message quotes the damaged text, which sqlite3 decodes strictly.

@@ -40,7 +40,7 @@ class Momentum:
             raise UsageError(
                 "the transfer source momentum moves the weights of a network, which the cost model "
                 "does not have",
-                hint="choose a network too, such as --cost-model pruner",
+                hint="choose a network too, such as the cost model pruner",
             )
         if model.teacher is None:
             model.teacher = Teacher(self.momentum, self.every, model.weights())
