@@ -22,7 +22,7 @@ def demand_writable(*paths: Path) -> None:
         try:
             _try(path)
         except OSError as error:
-            raise _refused(path, error) from None
+            raise _refused(path, error, "name a file in a folder you can write to") from None
 
 
 def demand_folders(*paths: Path) -> None:
@@ -33,13 +33,11 @@ def demand_folders(*paths: Path) -> None:
             with TemporaryFile(dir=path):
                 pass
         except OSError as error:
-            raise _refused(path, error) from None
+            raise _refused(path, error, "name a folder you can write to") from None
 
 
-def _refused(path: Path, error: OSError) -> UsageError:
-    return UsageError(
-        f"cannot write {path}: {error.strerror}", hint="name a file in a folder you can write to"
-    )
+def _refused(path: Path, error: OSError, hint: str) -> UsageError:
+    return UsageError(f"cannot write {path}: {error.strerror}", hint=hint)
 
 
 def _try(path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.run.interfaces import Building, Machines, Observer, Sharing
+from ansorpy.measure.run.interfaces import Building, Machines, Observer, Sharing, Starting
 from ansorpy.schedule.state import State
 
 __all__ = ["StoppableRunner"]
@@ -24,6 +24,11 @@ class StoppableRunner:
     def computing(self) -> AbstractContextManager[None]:
         """Hold the cores shared while computing, if the runner times on this machine."""
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
+
+    def start(self, threads: int) -> None:
+        """Start the workers for tasks with *threads* threads, if the runner has some to start."""
+        if isinstance(self.runner, Starting):
+            self.runner.start(threads)
 
     def take_build_times(self) -> list[tuple[float, float]]:
         """When each build since the last call began and ended, if the runner knows."""

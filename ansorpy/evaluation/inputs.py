@@ -72,7 +72,7 @@ def random_value(
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if bound is not None:
         low, high = np.asarray(bound).T
-        return rng.integers(low, high + 1, shape or None).astype(dtype)
+        return rng.integers(low, high + 1, shape or None).astype(dtype).reshape(shape)
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)
     return rng.standard_normal(shape, dtype=np.float32).astype(dtype)

@@ -117,7 +117,7 @@ class TaskSearch:
         """
         before = self.history.trials
         if not self.history.rounds:
-            self.trials.expect(self.task)
+            self.trials.begin(self.task)
         with self.trials.computing(), profiled(Activity.SEARCH):
             picked = self._pick(n)
         failed = self.history.trials > 0 and self.history.best is None

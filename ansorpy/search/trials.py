@@ -18,7 +18,7 @@ from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.rows import Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Building, Expecting, Retimer, Runner, Sharing
+from ansorpy.measure.run.interfaces import Building, Retimer, Runner, Sharing, Starting
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
 from ansorpy.profiler import Span
 from ansorpy.schedule.state import State
@@ -95,8 +95,8 @@ class Trials(ABC):
         """A context held while searching and training, but not while anything is measured."""
 
     @abstractmethod
-    def expect(self, task: Task) -> None:
-        """Have what trials of *task* need prepared in the background, if that can be."""
+    def begin(self, task: Task) -> None:
+        """Have the workers for *task* start, so that they are ready when it has candidates."""
 
     @abstractmethod
     def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
@@ -147,9 +147,9 @@ class MeasuredTrials(Trials):
     def computing(self) -> AbstractContextManager[None]:
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
-    def expect(self, task: Task) -> None:
-        if isinstance(self.runner, Expecting):
-            self.runner.expect(task, [])
+    def begin(self, task: Task) -> None:
+        if isinstance(self.runner, Starting):
+            self.runner.start(task.threads)
 
     def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
         self.database.add_task(task)

@@ -46,6 +46,12 @@ def tiny_decoder(tmp_path: Path) -> Path:
     return TINY["decoder"].file(0, tmp_path)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+def test_bounded_inputs_have_the_shape_that_is_asked_for(shape: tuple[int, ...]) -> None:
+    value = random_value(shape, np.dtype(np.int64), 5, "trip", ((2, 9),))
+    assert value.shape == shape and 2 <= value.min() <= value.max() <= 9
+
+
 def test_every_engine_is_timed_at_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
     contenders = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.api.stoppable_runner import StoppableRunner
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.programs import Programs
@@ -76,13 +78,17 @@ def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
 
 
 @dataclass
-class Prepares(FormulaRunner):
-    """Notes what it is told to expect, and what it measures."""
+class Starts(FormulaRunner):
+    """Notes when it is told to start its workers, and when it measures."""
 
-    told: list[tuple[str, Task]] = field(default_factory=list)
+    told: list[tuple[str, int]] = field(default_factory=list)
 
-    def expect(self, task: Task, candidates: Sequence[State]) -> None:
-        self.told.append(("expect", task))
+    def start(self, threads: int) -> None:
+        self.told.append(("start", threads))
+
+    def computing(self) -> AbstractContextManager[None]:
+        self.told.append(("search", 0))
+        return nullcontext()
 
     def measure(
         self,
@@ -92,16 +98,19 @@ class Prepares(FormulaRunner):
         incumbent_s: float | None,
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
-        self.told.append(("measure", task))
+        self.told.append(("measure", task.threads))
         return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
 
 
-def test_the_machine_prepares_for_a_task_while_its_first_candidates_are_sought() -> None:
-    runner = Prepares()
-    tune_anew(TASKS, Budget(trials=60), runner, options=replace(QUICK, round_size=8, retime=False))
-    for entry in TASKS:
-        first, *later = [what for what, task in runner.told if task is entry.task]
-        assert first == "expect" and set(later) == {"measure"}
+def test_workers_start_before_the_first_candidates_are_sought() -> None:
+    runner = Starts()
+    stoppable = StoppableRunner(runner, lambda: None)
+    tune_anew(TASKS[:1], Budget(trials=16), stoppable, options=replace(QUICK, round_size=8))
+    threads = TASKS[0].task.threads
+    started = runner.told.index(("start", threads))
+    assert runner.told[started + 1 :][0] == ("search", 0)
+    assert ("measure", threads) not in runner.told[:started]
+    assert runner.told.count(("start", threads)) == 1
 
 
 def test_trials_per_task_hold_for_each() -> None:

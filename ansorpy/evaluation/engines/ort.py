@@ -81,9 +81,11 @@ def _refusing(path: str) -> AbstractContextManager[None]:
     """Errors of onnxruntime about the model *path*."""
 
     def hint() -> str | None:
-        nodes = onnx.load(path, load_external_data=False).graph.node
-        if not all(onnx.defs.has(node.op_type, node.domain) for node in nodes):
-            return None  # the reference evaluator has only onnx's own operators
+        model = onnx.load(path, load_external_data=False)
+        own = {(function.domain, function.name) for function in model.functions}
+        for node in model.graph.node:
+            if not (onnx.defs.has(node.op_type, node.domain) or (node.domain, node.op_type) in own):
+                return None  # the reference evaluator has only onnx's and the model's own operators
         return 'compare with another engine: --against reference (against="reference" in Python)'
 
     return refusing(f"onnxruntime {onnxruntime.__version__}", hint)

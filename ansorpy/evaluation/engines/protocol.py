@@ -104,6 +104,8 @@ def refusing(
     """
     try:
         yield
+    except MemoryError:
+        raise
     except Exception as error:  # the exception classes of engines have no common base class
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise UsageError(f"{engine} does not run this model: {lines[line]}", hint=hint()) from error

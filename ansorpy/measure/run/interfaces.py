@@ -14,7 +14,7 @@ from ansorpy.schedule.state import State
 
 __all__ = [
     "BuildService", "Building", "Expecting", "Machines", "Observer", "Retimer", "Runner", "Sharing",
-    "Streaming",
+    "Starting", "Streaming",
 ]  # fmt: skip
 
 
@@ -64,11 +64,19 @@ class Building(Protocol):
 
 
 @runtime_checkable
+class Starting(Protocol):
+    """A runner with workers that take a while to start."""
+
+    def start(self, threads: int) -> None:
+        """Start those for tasks with *threads* threads that do not run; returns at once."""
+
+
+@runtime_checkable
 class Expecting(Protocol):
     """A runner that can prepare candidates in the background."""
 
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
-        """Announce that *task* will be measured, and *candidates* of it; returns at once."""
+        """Announce that *candidates* of *task* will be built or measured; returns at once."""
 
 
 @runtime_checkable
