@@ -77,7 +77,7 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
     with Database(path) as database:
         assert database.models.get(given.digest) == given.text()
         execute(database.path, "DELETE FROM models")
-    with pytest.raises(UsageError, match="differ from those of run .*: model"):
+    with pytest.raises(UsageError, match="run 2 used other parts than are registered here: model"):
         replayed(path, 2)
 
 
