@@ -104,7 +104,7 @@ class Starts(FormulaRunner):
 
 def test_workers_start_before_the_first_candidates_are_sought() -> None:
     runner = Starts()
-    stoppable = StoppableRunner(runner, lambda: None)
+    stoppable = StoppableRunner(runner, lambda: None)  # type: ignore[arg-type]
     tune_anew(TASKS[:1], Budget(trials=16), stoppable, options=replace(QUICK, round_size=8))
     threads = TASKS[0].task.threads
     started = runner.told.index(("start", threads))
