@@ -173,11 +173,12 @@ def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
 def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | Const]:
     """Operands in the shapes of the view; in arithmetic, constants of size one become literals.
 
-    Where all operands are constants, these alone say the shape of the result.
+    Constants keep their axes unless a computed operand has all axes of the result.
     """
     result: list[Tensor | Const] = []
-    computed = any(value not in scope.graph.constants for value in node.inputs)
-    arithmetic = isinstance(node.op, Elementwise) and computed
+    computed = [value for value in node.inputs if value not in scope.graph.constants]
+    has_axes = any(len(scope.shape(value)) == len(full) for value in computed)
+    arithmetic = isinstance(node.op, Elementwise) and has_axes
     for value in node.inputs:
         array = scope.graph.constants.get(value)
         if arithmetic and array is not None and array.size == 1:

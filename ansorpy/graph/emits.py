@@ -31,8 +31,8 @@ class Emits(ABC):
     def apply(self, fn: Fn, *inputs: str, params: tuple[float, ...] = ()) -> str:
         """Emit ``fn`` of *inputs*; at least one computed input must have the rank of the result.
 
-        If none has, the first one is reshaped, because definitions write constants as literals and
-        rows, which add no dimensions.
+        If none has, the first one is reshaped, so that definitions can write constants as literals
+        and rows, which add no dimensions.
         """
         rank = max(len(self.builder.types[i].shape) for i in inputs)
         computed = [i for i in inputs if i not in self.builder.constants]

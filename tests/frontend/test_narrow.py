@@ -272,6 +272,26 @@ def test_other_readers_get_constants_that_are_expanded_once(rng: np.random.Gener
     np.testing.assert_allclose(got, np.asarray(want), rtol=0, atol=1e-5 * np.abs(want).max())
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+def test_constants_that_are_expanded_keep_their_axes(axis: int, rng: np.random.Generator) -> None:
+    nodes = [
+        node("DequantizeLinear", ["q", "s"], ["w"]),
+        node("Add", ["x", "w"], ["z"]),
+        node("ReduceSum", ["z", "axes"], ["y"]),
+    ]
+    tensors = [
+        stored("FLOAT8E4M3FN", (1, 1, 2048), rng, "q"),
+        held("s", np.asarray(0.5, np.float32)), held("axes", np.asarray([axis])),
+    ]  # fmt: skip
+    made = model(nodes, {"x": ("FLOAT", (4, 2048))}, {"y": "FLOAT"}, tensors)
+    x = rng.standard_normal((4, 2048)).astype(np.float32)
+    [got] = run_network(compiled(made), {"x": x})
+    [result] = ReferenceEvaluator(made).run(None, {"x": x})
+    want = np.asarray(result)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
 def test_open_sizes(rng: np.random.Generator) -> None:
     nodes = [node("Cast", ["q"], ["x"], to=TensorProto.FLOAT),
              node("Cast", ["x"], ["y"], to=TensorProto.INT4)]  # fmt: skip

@@ -279,6 +279,16 @@ CASES = {
         image(node("Conv", ["x", "k"], ["y"], pads=[1, 1, 1, 1], strides=[2, 2]),
               k=floats(3, 2, 3, 3)), IMAGE_DIMS, IMAGES,
     ),
+    "filled_row": (
+        graph_model(
+            [node("Shape", ["z"], ["s"]),
+             node("ConstantOfShape", ["s"], ["fives"],
+                  value=helper.make_tensor("v", TensorProto.FLOAT, [1], [5.0])),
+             node("Slice", ["fives", "i0", "i1"], ["row"]), node("Add", ["x", "row"], ["sum"]),
+             node("MatMul", ["sum", "w"], ["y"])],
+            {"z": ("n", 4), "x": (4,)}, ["y"], {"i0": ints(0), "i1": ints(1), "w": floats(4, 3)},
+        ), {"n": (1, 9)}, [{"n": 1}, {"n": 5}],
+    ),
     "grid": (
         graph_model(
             [node("Shape", ["t"], ["s"], end=1), node("Concat", ["s", "rest"], ["size"], axis=0),
