@@ -17,7 +17,8 @@ class UnknownWay(ValueError):
 class Choices:
     """The questions of passes that can rewrite a part in several ways, and the answers.
 
-    Equal parts ask one question, so all layers of a transformer are decided together.
+    Equal parts ask one question, so all layers of a transformer are decided together.  A part that
+    asks the same, but has other ways, gets a number after its question.
 
     Args:
         decided: Question -> the way to take.  Other questions are answered with their first way.
@@ -40,8 +41,12 @@ class Choices:
         Raises:
             UnknownWay: The decided way is not among *ways*.
         """
-        self.asked[question] = ways
-        name = self.decided.get(question, next(iter(ways)))
+        asked, number = question, 1
+        while self.asked.get(asked, ways).keys() != ways.keys():
+            number += 1
+            asked = f"{question} ({number})"
+        self.asked[asked] = ways
+        name = self.decided.get(asked, next(iter(ways)))
         if name not in ways:
-            raise UnknownWay(f"{question} has no way {name!r}, only {', '.join(ways)}")
+            raise UnknownWay(f"{asked} has no way {name!r}, only {', '.join(ways)}")
         return ways[name]

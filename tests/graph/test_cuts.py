@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Graph, Network, cuts
@@ -18,6 +18,9 @@ from ansorpy.graph.choices import Choices
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.ir import GraphBuilder
 from ansorpy.graph.ops import Elementwise, Fn
+from tests.frontend.models import graph_model
+from tests.frontend.test_branches import Branch, branching
+from tests.frontend.test_loops import assert_same
 from tests.graph.attentions import attend_batch, transformer
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
@@ -130,6 +133,31 @@ def test_pieces_and_small_scores_behind_them_are_decided_apart() -> None:
         "batch": 2,
     }
     assert_calls_add_up(found)
+
+
+def test_branches_with_other_pieces_are_decided_apart(rng: np.random.Generator) -> None:
+    def branch(name: str, width: int) -> Branch:
+        wide, narrow = f"{name}_wide", f"{name}_narrow"
+        nodes = [
+            helper.make_node("MatMul", ["x", wide], [f"{name}1"]),
+            helper.make_node("Relu", [f"{name}1"], [f"{name}2"]),
+            helper.make_node("MatMul", [f"{name}2", narrow], [f"{name}3"]),
+        ]
+        shapes = {wide: (32, width), narrow: (width, 4)}
+        held = {key: rng.uniform(-0.1, 0.1, shape) for key, shape in shapes.items()}
+        return nodes, {key: array.astype(np.float32) for key, array in held.items()}
+
+    chosen = branching("c", "y", branch("then", 64), branch("other", 256))
+    shapes: dict[str, tuple[int, ...]] = {"x": (8, 16, 32), "c": ()}
+    model = graph_model([chosen], shapes, ["y"], types={"c": TensorProto.BOOL})
+    found = cuts_of(load(model), 1 << 13)
+    assert {region.name: region.options[1].name for region in found.regions} == {
+        "batch of 8": "in 4 up to 16x4",
+        "batch of 8 (2)": "in 8 up to 16x4",
+    }
+    x = rng.standard_normal(shapes["x"]).astype(np.float32)
+    for taken, holds in product(product(range(2), range(2)), (False, True)):
+        assert_same(found.taking(taken), model, {"x": x, "c": np.asarray(holds)})
 
 
 def test_one_row_of_queries_is_not_asked_about() -> None:
