@@ -46,6 +46,16 @@ def test_samples(mode: str) -> None:
     assert_as_onnxruntime("GridSample", operands, None, (), 1e-4, mode=mode, padding_mode="border")
 
 
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_reflections_of_places_far_outside(mode: str, align: int) -> None:
+    operands = {"x": normal(0, 2, 3, 6, 5), "grid": 5 * normal(1, 2, 4, 3, 2)}
+    assert_as_onnxruntime(
+        "GridSample", operands, None, (), 1e-4, "", mode=mode, padding_mode="reflection",
+        align_corners=align,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("group", [1, 2])
 def test_convolutions(group: int) -> None:
     """onnxruntime has them on GPUs only: the same as Conv of turned operands."""

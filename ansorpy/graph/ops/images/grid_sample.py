@@ -79,7 +79,8 @@ class GridSample(Op):
             if self.align
             else ((given + 1.0) * size - 1.0) * 0.5
         )
-        if self.mode != "cubic":
+        # Beside an edge, a cubic reads elements on both sides, but reflections are symmetric.
+        if self.mode != "cubic" or self.padding == "reflection":
             at = self._inside(at, size)
         # Far outside, all is alike; a conversion to an integer would overflow.
         at = b.minimum(b.maximum(at, -4.0), size + 4.0)

@@ -23,7 +23,8 @@ def samples(net: Growing) -> None:
     rank = net.one_of([2, 2, 3])
     n, c = net.count(1, 2), net.count(1, 3)
     x = net.new_input([n, c, *(net.count(2, 6) for _ in range(rank))], _SINGLE)
-    places = net.given(net.uniform(-1.3, 1.3, n, *(net.count(1, 5) for _ in range(rank)), rank)
+    far = net.one_of([1.3, 1.3, 6.0])
+    places = net.given(net.uniform(-far, far, n, *(net.count(1, 5) for _ in range(rank)), rank)
                        .astype(_SINGLE))  # fmt: skip
     net.add(
         "GridSample", x, places, mode=net.one_of(["linear", "nearest", "cubic"][: 5 - rank]),
