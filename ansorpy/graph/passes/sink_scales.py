@@ -4,7 +4,8 @@
 
 The factor is a number, which attention and every kernel's epilogue apply at no cost.  Before the
 product, it costs a kernel, or arithmetic on every read of the operand.  Transposes and reshapes may
-be in between.  In half precision, scales stay where they are, as the product might overflow.
+be in between.  In half precision, scales stay where they are, as the product might overflow.  So
+does a scale whose product with the other one is out of range.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ansorpy.graph.factor import factor_of
+from ansorpy.graph.factor import factor_of, is_normal
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Elementwise, Fn, MatMul, Reshape, Transpose
 from ansorpy.graph.uses import Uses
@@ -31,8 +32,10 @@ def sink_scales(graph: Graph) -> Graph:
         if isinstance(node.op, MatMul) and not any(i in graph.constants for i in node.inputs):
             for scale in filter(None, map(finder.scale_of, node.inputs)):
                 value, factor = finder.factor(scale) or ("", 1.0)
-                dropped[scale.output] = value
-                factors[node.output] = factors.get(node.output, 1.0) * factor
+                factor *= factors.get(node.output, 1.0)
+                if is_normal(factor, graph.types[node.output].dtype):
+                    dropped[scale.output] = value
+                    factors[node.output] = factor
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if node.output in dropped:

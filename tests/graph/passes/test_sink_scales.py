@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto
 
 from ansorpy.frontend.onnx import load
+from ansorpy.graph import partition
 from ansorpy.graph.passes.sink_scales import sink_scales
-from tests.graph.executor import assert_same_as_onnxruntime
+from tests.frontend.models import graph_model, node
+from tests.graph.executor import assert_same_as_onnxruntime, run_network
 from tests.graph.nets import Net
 
 
 def labels(net: Net, *outputs: str) -> list[str]:
-    model = net.model(*outputs)
+    return labels_of(net.model(*outputs))
+
+
+def labels_of(model: ModelProto) -> list[str]:
     assert_same_as_onnxruntime(model, np.random.default_rng(4))
     return [node.op.label for node in sink_scales(load(model)).nodes]
 
@@ -46,3 +52,34 @@ def test_a_square_is_scaled_by_neither_of_its_operands() -> None:
     net = Net(q=(2, 4, 4))
     scaled = net.op("Mul", "q", net.constant(0.25))
     assert labels(net, net.op("MatMul", scaled, scaled)) == ["mul", "matmul"]
+
+
+def test_scales_of_integers_stay() -> None:
+    nodes = [
+        node("Mul", ["q", "c"], ["a"]), node("Mul", ["k", "c"], ["b"]),
+        node("MatMul", ["a", "b"], ["y"]),
+    ]  # fmt: skip
+    kinds = dict.fromkeys(["q", "k", "y"], TensorProto.INT32)
+    held = {"c": np.asarray((1 << 31) - 1, np.int32)}
+    model = graph_model(nodes, {"q": (2, 8), "k": (8, 3)}, ["y"], held, types=kinds)
+    assert labels_of(model) == ["mul", "mul", "matmul"]
+
+
+@pytest.mark.parametrize(
+    ("fn", "number", "of_all", "found"),
+    [
+        ("Mul", 1e-25, 1e12, ["mul", "matmul", "mul"]),
+        ("Div", 1e-40, 1e-39, ["div", "div", "matmul"]),
+    ],
+)
+def test_a_factor_out_of_range_is_not_formed(
+    fn: str, number: float, of_all: float, found: list[str]
+) -> None:
+    net = Net(q=(2, 8), k=(8, 3))
+    q, k = (net.op(fn, x, net.constant(number)) for x in "qk")
+    graph = sink_scales(load(net.model(net.op("MatMul", q, k))))
+    assert [node.op.label for node in graph.nodes] == found
+    feeds = {"q": np.full((2, 8), of_all, np.float32), "k": np.full((8, 3), of_all, np.float32)}
+    [got] = run_network(partition(graph), feeds)
+    scaled = of_all * number if fn == "Mul" else of_all / number
+    np.testing.assert_allclose(got, 8 * scaled**2, rtol=1e-4)
