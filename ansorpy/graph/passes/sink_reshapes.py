@@ -47,10 +47,14 @@ class _Sinker:
         self.results = {output.value for output in graph.outputs}
         self.sources: dict[str, str] = {}
         """The value that each reshaped value was reshaped from, which is not itself a reshape."""
+        self.of_products: set[str] = set()
+        """Products, norms, and arithmetic on one of them that has no other readers."""
 
     def run(self) -> Graph:
         same: dict[str, str] = {}
         for node in self.graph.nodes:
+            if self._is_of_product(node):
+                self.of_products.add(node.output)
             inputs = tuple(same.get(i, i) for i in node.inputs)
             same[node.output] = self._emit(node, inputs)
         return self.builder.finish(
@@ -114,17 +118,12 @@ class _Sinker:
             return False
         if len(readers) == 1:
             return True
-        return all(isinstance(r.op, Elementwise) for r in readers) and self._is_of_product(value)
+        return value in self.of_products and all(isinstance(r.op, Elementwise) for r in readers)
 
-    def _is_of_product(self, value: str) -> bool:
-        """True for a product or norm, or the result of arithmetic on one with no other readers."""
-        node = self.producers.get(value)
-        if node is None or node.op.pattern is Pattern.COMPLEX:
-            return node is not None
-        return isinstance(node.op, Elementwise | Reshape) and any(
-            len(self.readers[i]) == 1 and self._is_of_product(i)
-            for i in node.inputs
-            if i not in self.graph.constants
+    def _is_of_product(self, node: Node) -> bool:
+        return node.op.pattern is Pattern.COMPLEX or (
+            isinstance(node.op, Elementwise | Reshape)
+            and any(len(self.readers[i]) == 1 and i in self.of_products for i in node.inputs)
         )
 
     def _holds(self, other: str, value: str) -> bool:

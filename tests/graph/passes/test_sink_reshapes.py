@@ -69,6 +69,15 @@ def test_an_activation_that_reads_its_operand_thrice_is_in_the_products_kernel()
     assert len(network.calls) == 1
 
 
+def test_what_comes_before_a_reshape_may_be_a_long_chain() -> None:
+    net, x = Net(x=(4, 6)), "x"
+    for _ in range(600):
+        x = net.op("Tanh", x)
+    rows = net.reshape(x, 24)
+    graph = sink_reshapes(load(net.model(net.op("Mul", rows, net.op("Sigmoid", rows)))))
+    assert [node.op.label for node in graph.nodes[-3:]] == ["reshape", "sigmoid", "mul"]
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_norm_of_groups_is_one_of_the_image_as_it_is_stored(groups: int) -> None:
     net = Net(x=(2, 3, 5, 7))
