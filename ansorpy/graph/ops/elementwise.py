@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -187,6 +188,8 @@ def power(x: Expr, exponent: float) -> Expr:
     if quarters != int(quarters) or not 0 < abs(quarters) <= 8:
         return x**exponent
     whole, part = divmod(int(abs(quarters)), 4)
+    if part:  # the root of -0 is -0, and that of -inf is NaN, but their powers are 0 and inf
+        x = b.select(x.equal(-math.inf), math.inf, x + 0.0)
     factors = [x] * whole
     root = b.sqrt(x)
     factors += [root] if part & 2 else []

@@ -33,6 +33,24 @@ def test_a_literal_power_equals_numpy(exponent: float) -> None:
     assert has_power == (exponent not in QUARTERS)
 
 
+@pytest.mark.parametrize("exponent", QUARTERS)
+def test_literal_powers_of_special_numbers_equal_those_of_numpy(exponent: float) -> None:
+    numbers = np.array([0, 1, 4, np.inf, np.nan], np.float32)
+    values = np.append(numbers, -numbers)
+    x = placeholder(values.shape, name="x")
+    y = Elementwise(Fn.POW).define([x, const(exponent, x.dtype)], Names())
+    state = State.initial(ComputeDAG([y])).vectorize(y.name, [y.axes[0].name])
+    with np.errstate(all="ignore"):
+        want = np.power(values, np.full_like(values, exponent))
+        found = [
+            *run_dag(state.definition, {"x": values}),
+            *run_native(lower(state), {"x": values}),
+        ]
+    for got in found:
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+        np.testing.assert_array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
+
+
 def test_every_function_has_a_definition() -> None:
     assert set(FUNCTIONS) == set(Fn)
 
