@@ -67,7 +67,7 @@ def _formula(builder: GraphBuilder, node: Node) -> Node:
     """The node that computes the result of *node*, a routine with a formula, or *node* itself."""
     match node.op:
         case Computed(routine=TopPlaces()) if (
-            1 < most(builder.types[node.inputs[0]].shape[1]) <= _MOST
+            most(builder.types[node.inputs[0]].shape[1]) <= _MOST
         ):  # fmt: skip
             chosen = _Ranked(builder, f"{node.output}.rank").places(node)
             return Node(Cast(DType.INT64), (chosen,), node.output)

@@ -31,7 +31,7 @@ def graph(routine: Routine, x: Array, shape: tuple[int, ...], dtype: DType) -> G
 
 
 @pytest.mark.parametrize("largest", [False, True])
-@pytest.mark.parametrize(("n", "k"), [(2, 1), (7, 7), (37, 5)])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 1), (7, 7), (37, 5)])
 @pytest.mark.parametrize("kind", ["float32", "int64"])
 def test_ranks_of_short_rows(
     largest: bool, n: int, k: int, kind: str, rng: np.random.Generator
