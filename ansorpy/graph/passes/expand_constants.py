@@ -12,14 +12,15 @@ from dataclasses import replace
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Gather, MatMul
+from ansorpy.graph.uses import Uses
 
 __all__ = ["expand_constants"]
 
 
 def expand_constants(graph: Graph) -> Graph:
     """*graph* with constants in place of what is computed from constants alone, where it pays."""
-    derived = _derived(graph)
-    wanted = [value for value in derived if _is_wanted(graph, derived, value)]
+    derived, uses = _derived(graph), Uses(graph)
+    wanted = [value for value in derived if _is_wanted(uses, derived, value)]
     if not wanted:
         return graph
     arrays = dict(zip(wanted, _values(graph, derived, wanted), strict=True))
@@ -43,12 +44,10 @@ def _derived(graph: Graph) -> dict[str, Node]:
     return found
 
 
-def _is_wanted(graph: Graph, derived: dict[str, Node], value: str) -> bool:
+def _is_wanted(uses: Uses, derived: dict[str, Node], value: str) -> bool:
     """Whether something other than a derived node reads *value*, and does not convert it itself."""
-    if any(output.value == value for output in graph.outputs):
-        return True
-    readers = [node for node in graph.nodes if value in node.inputs and node.output not in derived]
-    return any(not _converts(node, value) for node in readers)
+    readers = [node for node in uses.readers[value] if node.output not in derived]
+    return value in uses.results or any(not _converts(node, value) for node in readers)
 
 
 def _converts(node: Node, value: str) -> bool:
