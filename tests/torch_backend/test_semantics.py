@@ -113,6 +113,24 @@ def test_a_size_above_the_range_is_compiled_again(
         assert backend.graphs[0].segments[0].packed == packed
 
 
+def test_attention_takes_what_torch_does(backend: Backend) -> None:
+    """Arguments by name; keys whose heads are repeated; queries that are the same for a batch."""
+
+    def function(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        attention = F.scaled_dot_product_attention
+        few = {"key": k[:, :2], "value": v[:, :2], "scale": 0.3, "enable_gqa": True}
+        return attention(query=q, **few), attention(q[:1], k, v)
+
+    agrees(backend, function, *(torch.randn(2, 4, 3, 4) for _ in range(3)))
+    [graph] = backend.graphs
+    assert len(graph.segments) == 1 and not graph.eager
+
+
+def test_interpolation_takes_its_input_by_name(backend: Backend) -> None:
+    agrees(backend, lambda x: F.interpolate(input=x, scale_factor=2), torch.randn(1, 2, 3, 4))
+    assert not backend.graphs[0].eager
+
+
 def test_numbers_that_change(backend: Backend) -> None:
     """A number is an operand, whatever its sign; it is no size."""
     compiled = torch.compile(lambda x, n: x * n + n, backend=backend, dynamic=True)
