@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.fx import GraphModule
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from ansorpy.api.arguments import UNMEASURED, NetworkArguments, SearchArguments
 from ansorpy.api.networks import NetworkSpec
 from ansorpy.api.repacking import NetworkPrograms, compile_programs
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.torch.arrays import array_of, tensor_of
+from ansorpy.frontend.torch.sizes import extent_of, symbols_of
 from ansorpy.frontend.torch.translate import Translated, returned_by
 from ansorpy.options import those
 from ansorpy.runtime.compiled import CompiledModel
@@ -33,7 +36,8 @@ class Segment(torch.nn.Module):
 
     It is compiled by the first call, which has the values of parameters, and again when a size
     exceeds what was compiled.  Changed parameters are packed again for the same programs, unless
-    their values lead to others: then it is compiled, but nothing is searched.
+    their values lead to others: then it is compiled, but nothing is searched.  Threads that call it
+    meanwhile wait.
 
     Args:
         part: The same operators, for torch to run if they cannot be compiled.
@@ -62,9 +66,11 @@ class Segment(torch.nn.Module):
         self._is_single = len(returned_by(part.graph)) == 1
         self._types = [node.meta["val"].dtype for node in returned_by(part.graph)]
         self._programs: NetworkPrograms | None = None
-        self._state: list[tuple[int, int]] = []
+        self._state: list[tuple[int, int, int]] = []
+        self._storages: list[StorageWeakRef] = []
         self._limits = {name: limit for name, (_, limit) in translated.dims.items()}
-        self._places = _places(translated)
+        self._places = _places(translated, part)
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         count = sum(node.op == "call_function" for node in self._eager[0].graph.nodes)
@@ -86,28 +92,37 @@ class Segment(torch.nn.Module):
 
     def forward(self, *args: Any) -> Any:
         """The results for *args*: tensors, or one tensor."""
-        if self.failure:
+        with self._lock:
+            model = self._model_for(args)
+        if model is None:
             return self._eager[0](*args)
+        feeds = {one.name: _fed(args[one.number], one.kind) for one in self._inputs}
+        arrays = model.run(None, feeds)
+        found = [tensor_of(a, dtype) for a, dtype in zip(arrays, self._types, strict=True)]
+        return found[0] if self._is_single else tuple(found)
+
+    def _model_for(self, args: Sequence[Any]) -> CompiledModel | None:
+        """The compiled code, with the constants and for the sizes of *args*; None if torch runs."""
+        if self.failure:
+            return None
         state = [_state(args[one.number]) for one in self._constants]
         grown = self._grown(args)
         if self.model is None or state != self._state or grown:
             if not self._packed(args, is_new=self.model is None or grown):
-                return self._eager[0](*args)
-            self._state = state
-        assert self.model is not None
-        feeds = {one.name: _fed(args[one.number], one.kind) for one in self._inputs}
-        arrays = self.model.run(None, feeds)
-        found = [tensor_of(a, dtype) for a, dtype in zip(arrays, self._types, strict=True)]
-        return found[0] if self._is_single else tuple(found)
+                return None
+            storages = [args[one.number].untyped_storage() for one in self._constants]
+            self._state, self._storages = state, [*map(StorageWeakRef, storages)]
+        return self.model
 
     def _grown(self, args: Sequence[Any]) -> bool:
         """Raise the limits that a size of this call exceeds; returns whether one does."""
         grown = False
-        for name, number, axis in self._places:
-            size = args[number] if axis is None else args[number].shape[axis]
-            limit, stated = self._limits[name], self._translated.dims[name][1]
+        for place in self._places:
+            size = place.size(args)
+            limit, stated = self._limits[place.name], self._translated.dims[place.name][1]
             if stated is None and (limit is None or size > limit):
-                self._limits[name] = max(FIRST_SIZE, GROWTH * (1 << (int(size) - 1).bit_length()))
+                above = GROWTH * (1 << (size - 1).bit_length())
+                self._limits[place.name] = max(FIRST_SIZE, above)
                 grown = grown or limit is not None
         return grown
 
@@ -140,20 +155,51 @@ class Segment(torch.nn.Module):
         self.compiled += 1
 
 
-def _places(translated: Translated) -> list[tuple[str, int, int | None]]:
-    """Where calls tell each dimension: its name, an argument, and the axis; None for a number."""
+class _Place(NamedTuple):
+    """Where calls tell a dimension: argument *number*, or an axis of it, is ``scale * d + offset``.
+
+    Args:
+        axis: That of a tensor; None if the argument is a number.
+    """
+
+    name: str
+    number: int
+    axis: int | None
+    scale: int
+    offset: int
+
+    def size(self, args: Sequence[Any]) -> int:
+        """The dimension's size in a call with these arguments."""
+        given = args[self.number]
+        extent = given if self.axis is None else given.shape[self.axis]
+        return (int(extent) - self.offset) // self.scale
+
+
+def _places(translated: Translated, part: GraphModule) -> list[_Place]:
+    """Where calls tell each dimension; extents that are not linear in one alone do not."""
     found = []
-    infos = {info.name: info for info in translated.model.graph.input}
+    values = [node.meta["val"] for node in part.graph.nodes if node.op == "placeholder"]
     for one in translated.inputs:
-        for axis, extent in enumerate(infos[one.name].type.tensor_type.shape.dim):
-            if extent.dim_param in translated.dims:
-                found.append((extent.dim_param, one.number, axis if one.kind == "tensor" else None))
+        value = values[one.number]
+        axes = range(value.dim()) if one.kind == "tensor" else [None]
+        for axis in axes:
+            extent: Any = extent_of(value if axis is None else value.shape[axis])
+            for symbol in symbols_of(extent):
+                scale = extent.coeff(symbol)
+                offset = extent - scale * symbol
+                if str(symbol) in translated.dims and scale.is_Integer and offset.is_Integer:
+                    found.append(_Place(str(symbol), one.number, axis, int(scale), int(offset)))
     return found
 
 
-def _state(tensor: torch.Tensor) -> tuple[int, int]:
-    """What differs once someone has changed *tensor*; inference tensors have no versions."""
-    return tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version
+def _state(tensor: torch.Tensor) -> tuple[int, int, int]:
+    """What differs once someone has changed *tensor*; inference tensors have no versions.
+
+    The address of memory may come back with other contents, but not the number of its storage while
+    there is a weak reference to that.
+    """
+    version = 0 if tensor.is_inference() else tensor._version
+    return tensor.untyped_storage()._cdata, tensor.data_ptr(), version
 
 
 def _fed(value: Any, kind: str) -> NDArray[Any]:

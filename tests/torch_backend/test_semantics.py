@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
@@ -13,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from ansorpy.api.repacking import compile_programs
 from ansorpy.errors import UsageError
 from ansorpy.measure.records.database import Database
 from ansorpy.torch_backend import Backend
@@ -113,6 +117,40 @@ def test_a_size_above_the_range_is_compiled_again(
         assert backend.graphs[0].segments[0].packed == packed
 
 
+def test_a_size_that_only_an_expression_of_it_tells(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The segment behind lgamma gets no tensor of the size itself."""
+    monkeypatch.setattr("ansorpy.torch_backend.segment.FIRST_SIZE", 8)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.lgamma(F.pad(x, (0, len(x) + 3), value=2.5)).relu()
+
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    for size in (20, 200):
+        agrees(backend, function, torch.rand(size) + 2, compiled=compiled)
+    [graph] = backend.graphs
+    assert graph.segments[-1].packed == 1 and not graph.segments[-1].failure
+
+
+def test_attention_takes_what_torch_does(backend: Backend) -> None:
+    """Arguments by name; keys whose heads are repeated; queries that are the same for a batch."""
+
+    def function(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        attention = F.scaled_dot_product_attention
+        few = {"key": k[:, :2], "value": v[:, :2], "scale": 0.3, "enable_gqa": True}
+        return attention(query=q, **few), attention(q[:1], k, v)
+
+    agrees(backend, function, *(torch.randn(2, 4, 3, 4) for _ in range(3)))
+    [graph] = backend.graphs
+    assert len(graph.segments) == 1 and not graph.eager
+
+
+def test_interpolation_takes_its_input_by_name(backend: Backend) -> None:
+    agrees(backend, lambda x: F.interpolate(input=x, scale_factor=2), torch.randn(1, 2, 3, 4))
+    assert not backend.graphs[0].eager
+
+
 def test_numbers_that_change(backend: Backend) -> None:
     """A number is an operand, whatever its sign; it is no size."""
     compiled = torch.compile(lambda x, n: x * n + n, backend=backend, dynamic=True)
@@ -145,6 +183,36 @@ def test_parameters_are_packed_again_after_a_step(backend: Backend) -> None:
     agrees(backend, model, x, compiled=compiled)
     [segment] = [segment for graph in backend.graphs for segment in graph.segments]
     assert segment.packed == 3 and segment.compiled == 1
+
+
+def test_parameters_whose_address_comes_back_are_packed_again(backend: Backend) -> None:
+    """As after two changes of ``p.data`` between calls; the version stays the same, too."""
+    model, memory = nn.Linear(4, 3).eval(), np.ones((3, 4), np.float32)
+    compiled, x = torch.compile(model, backend=backend), torch.randn(2, 4)
+    for value in (1.0, 2.0):
+        memory[:] = value
+        model.weight.data = torch.from_numpy(memory)
+        agrees(backend, model, x, compiled=compiled)
+
+
+def test_threads_wait_while_one_compiles(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, x = torch.compile(lambda x: x.exp() + 1, backend=backend), torch.randn(3)
+    results: list[torch.Tensor] = []
+    others: list[Thread] = []
+
+    def interrupted(*args: Any, **named: Any) -> Any:
+        if not others:
+            others.append(Thread(target=lambda: results.append(compiled(x))))
+            others[0].start()
+            others[0].join(0.2)
+        return compile_programs(*args, **named)
+
+    monkeypatch.setattr("ansorpy.torch_backend.segment.compile_programs", interrupted)
+    results.append(compiled(x))
+    others[0].join()
+    for result in results:
+        torch.testing.assert_close(result, x.exp() + 1)
+    assert len(results) == 2 and backend.graphs[0].segments[0].compiled == 1
 
 
 def test_constants_computed_from_parameters_are_packed_again(backend: Backend) -> None:

@@ -18,24 +18,34 @@ __all__ = ["keep_whole"]
 
 @torch.library.custom_op("ansorpy::scaled_dot_product_attention", mutates_args=())
 def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
     attn_mask: torch.Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
+    *,
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """As ``F.scaled_dot_product_attention``."""
+    """As ``F.scaled_dot_product_attention``, by whose names a graph may give the arguments."""
     return F.scaled_dot_product_attention(
-        q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
 
 
 @attention.register_fake
-def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *others: Any, **named: Any) -> Any:
-    return q.new_empty((*q.shape[:-1], v.shape[-1]))
+def _(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *others: Any,
+    enable_gqa: bool = False,
+    **named: Any,
+) -> Any:
+    rows = -3 if enable_gqa else -2  # the heads of keys are repeated, not broadcast
+    batch = torch.broadcast_shapes(*(x.shape[:rows] for x in (query, key, value)))
+    return query.new_empty((*batch, *query.shape[rows:-1], value.shape[-1]))
 
 
 @torch.library.custom_op("ansorpy::interpolate", mutates_args=())
@@ -84,8 +94,7 @@ def _keep_interpolation(node: Node) -> None:
     given = bound.arguments
     if given["antialias"] or given["recompute_scale_factor"] or given["mode"] not in _MODES:
         return
-    rank = node.args[0].meta["example_value"].dim() if node.args else 0
-    spread = _spreading(rank - 2)
+    spread = _spreading(given["input"].meta["example_value"].dim() - 2)
     node.args = (
         given["input"], spread(given["size"]), spread(given["scale_factor"]), given["mode"],
         given["align_corners"],
