@@ -15,7 +15,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.interpret import evaluate_points, run_dag
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.symbols import dim
+from ansorpy.ir.extents import dim
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from tests.ir.oracle import random_inputs
 from tests.ir.workloads import ALL, conv, matmul, scalar
