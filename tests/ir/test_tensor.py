@@ -109,7 +109,7 @@ def test_a_long_chain_of_stages_knows_its_type() -> None:
 
 def test_extents_of_numpy_are_integers() -> None:
     k = reduce_axis(cast(Any, np.prod((2, 3))), name="k")
-    x = placeholder((np.int64(4), 6), name="x")
+    x = placeholder(cast(Any, (np.int64(4), 6)), name="x")
     dag = ComputeDAG([compute((4,), lambda i: b.sum(x[i, k], axis=k), name="y")])
     [found] = run_dag(dag, {"x": np.ones((4, 6), np.float32)})
     assert found.tolist() == [6.0] * 4 and structural_hash(dag)

@@ -101,7 +101,9 @@ class Memory(Evaluator):
                     f"{buffer.name} is accessed at {wrong} in dimension {d}, "
                     f"which has {extent} elements"
                 )
-            flat = flat * extent + (index if mask is None else np.clip(index, 0, max(extent - 1, 0)))
+            flat = flat * extent + (
+                index if mask is None else np.clip(index, 0, max(extent - 1, 0))
+            )
         if buffer not in lanes.env:
             raise self.error(f"{buffer.name} is not allocated here")
         if buffer.fragment is not None and not self.whole_warps:
