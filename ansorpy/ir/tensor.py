@@ -35,6 +35,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, dims_of, least, prod_of
 from ansorpy.ir.node import node
+from ansorpy.ir.operands import misfit
 from ansorpy.ir.recursion import make_room
 from ansorpy.ir.routines.base import Routine
 
@@ -154,8 +155,10 @@ def reduce_axis(extent: Extent, *, name: str) -> Axis:
     """Declare an axis to reduce over, with *extent* iterations.
 
     Raises:
+        TypeError: *extent* is neither a whole number nor made of dimensions.
         ValueError: *extent* is below 1.
     """
+    extent = extent if isinstance(extent, Symbolic) else index(extent)
     if isinstance(extent, int) and extent < 1:
         raise ValueError(f"reduce axis {name} has extent {extent}; it must be at least 1")
     return Axis(name, extent, AxisKind.REDUCE)
@@ -191,6 +194,10 @@ def compute(
     inner = body.source if isinstance(body, Reduce) else body
     if any(isinstance(e, Reduce) for e in walk(inner)):
         raise ValueError(f"{name}: a reduction must be the whole body; give it its own compute")
+    for e in walk(inner):
+        problem = misfit(e)
+        if problem is not None:
+            raise TypeError(f"{name}: {problem}; convert with .astype(...)")
     own = {*axes, *reduce_axes}
     strangers = sorted({a.name for a in walk(inner) if isinstance(a, Axis) and a not in own})
     if strangers:

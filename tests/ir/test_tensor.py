@@ -12,8 +12,10 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, Const
+from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 
@@ -82,6 +84,11 @@ def test_constants_that_a_type_has(kind: str, value: float) -> None:
         (lambda: placeholder(cast(Any, "44"), name="z"), TypeError, "str"),
         (lambda: placeholder((4,), "float33", name="z"), ValueError, "'float33'; there are"),
         (lambda: reduce_axis(0, name="k"), ValueError, "at least 1"),
+        (lambda: reduce_axis(cast(Any, 2.5), name="k"), TypeError, "float"),
+        (
+            lambda: compute((4,), lambda i: b.maximum(X[i, i], i), name="z"),
+            TypeError, "z: the second operand is int64, not float32; convert with .astype",
+        ),
         (lambda: compute((4, 4), lambda i: X[i, i], name="z"), TypeError, "takes 1 indices"),
     ],
 )  # fmt: skip
@@ -98,3 +105,11 @@ def test_a_long_chain_of_stages_knows_its_type() -> None:
         before = last
         last = compute((4, 8), lambda i, j, t=before: t[i, j] + 1.0, name=f"s{n}", names="ij")
     assert last.dtype is DType.FLOAT32
+
+
+def test_extents_of_numpy_are_integers() -> None:
+    k = reduce_axis(cast(Any, np.prod((2, 3))), name="k")
+    x = placeholder(cast(Any, (np.int64(4), 6)), name="x")
+    dag = ComputeDAG([compute((4,), lambda i: b.sum(x[i, k], axis=k), name="y")])
+    [found] = run_dag(dag, {"x": np.ones((4, 6), np.float32)})
+    assert found.tolist() == [6.0] * 4 and structural_hash(dag)

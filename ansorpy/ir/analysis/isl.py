@@ -205,7 +205,7 @@ class Domain:
                 found = found.lower_bound_val(islpy.dim_type.out, d, 0)
                 found = found.upper_bound_val(islpy.dim_type.out, d, most(extent) - 1)
         if name is not None:
-            found = found.set_tuple_name(islpy.dim_type.out, name)
+            found = found.set_tuple_name(islpy.dim_type.out, _isl_name(name))
         return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
 
     def step(self, e: Expr, variable: Var) -> int | None:
@@ -362,8 +362,8 @@ def box_of(
     for d, extent in enumerate(extents):
         found = found.lower_bound_val(dims, d, 0).upper_bound_val(dims, d, extent - 1)
     for d, variable in enumerate(variables):
-        found = found.set_dim_name(dims, d, variable)
-    return found if name is None else found.set_tuple_name(name)
+        found = found.set_dim_name(dims, d, _isl_name(variable))
+    return found if name is None else found.set_tuple_name(_isl_name(name))
 
 
 def without_inputs(relation: isl.Map, dims: Sequence[int]) -> isl.Map:
@@ -380,7 +380,10 @@ def _anonymous(dims: int, sizes: Sequence[Dim] = ()) -> isl.Space:
 
     space = islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, len(sizes), dims)
     for n, dim in enumerate(sizes):
-        # isl takes no name that could be a number, such as that of an exporter's tensor.
-        name = f"_{dim.name}" if dim.name[:1].isdigit() else dim.name
-        space = space.set_dim_name(islpy.dim_type.param, n, name)
+        space = space.set_dim_name(islpy.dim_type.param, n, _isl_name(dim.name))
     return space
+
+
+def _isl_name(name: str) -> str:
+    """*name*, unless isl could read it as a number, such as that of an exporter's tensor."""
+    return f"_{name}" if name[:1].isdigit() else name

@@ -36,7 +36,8 @@ def magnitude_of(output: ComputeOp) -> tuple[ComputeDAG, ComputeOp]:
     The magnitude of a sum is the sum of the terms' magnitudes, that of a product the product of
     the factors' magnitudes, and that of a function its absolute value plus its slope times the
     operand's magnitude.  The DAG includes the operators of *output*, because conditions and
-    divisors read them.  Source: running error analysis (Higham 2002, section 3.3).
+    divisors read them; none of them is a routine, which has no formula.  Source: running error
+    analysis (Higham 2002, section 3.3).
 
     >>> from ansorpy.ir.tensor import compute, placeholder
     >>> from ansorpy.ir.interpret import run_dag

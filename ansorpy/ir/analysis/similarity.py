@@ -58,8 +58,7 @@ def class_hash(dag: ComputeDAG) -> str:
     >>> small == large, small == row
     (True, False)
     """
-    unread = [op for op in dag.args if op not in dag.ops]
-    numbers = {op: n for n, op in enumerate([*unread, *dag.ops])}
+    numbers = {op: n for n, op in enumerate(dag.ops)}
     shape = {
         "ops": [_described(op, numbers) for op in numbers],
         "args": [numbers[op] for op in dag.args],

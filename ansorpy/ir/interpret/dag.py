@@ -76,8 +76,6 @@ def checked_inputs(
     for op in dag.args:
         given = inputs.get(op, inputs.get(op.name))
         if given is None:
-            if op not in dag.ops:
-                continue
             raise UsageError(f'there is no array for input "{op.name}"')
         array = np.asarray(given)
         if array.shape != op.shape:
@@ -130,6 +128,8 @@ class TensorReader(Evaluator):
 def reduced(body: Reduce, value: Value, grid: Sequence[int], space: int, wide: bool) -> Array:
     """*value* broadcast to *grid* and reduced over all dimensions from number *space* on."""
     kind = np.dtype(np.float64) if wide and body.dtype.is_float else body.dtype.numpy
+    if not math.prod(grid[space:]):
+        return np.full(grid[:space], body.kind.identity(body.dtype), dtype=kind)
     full = np.broadcast_to(np.asarray(value, dtype=kind), tuple(grid))
     over = tuple(range(space, len(grid)))
     return np.asarray(COMBINE[body.kind].reduce(full, axis=over, dtype=kind))
@@ -152,8 +152,6 @@ def _run_op(op: ComputeOp, reader: TensorReader) -> Array:
     shape = tuple(map(fixed, op.shape))
     axes = (*op.axes, *op.reduce_axes)
     inner = math.prod(fixed(axis.extent) for axis in op.reduce_axes)
-    if isinstance(op.body, Reduce) and not inner:
-        return np.full(shape, op.body.kind.identity(op.body.dtype), dtype=kind)
     result = np.empty(shape, dtype=kind)
     for box in _boxes(shape, inner):
         ranges = [*box, *((0, fixed(a.extent)) for a in op.reduce_axes)]

@@ -101,7 +101,9 @@ class Memory(Evaluator):
                     f"{buffer.name} is accessed at {wrong} in dimension {d}, "
                     f"which has {extent} elements"
                 )
-            flat = flat * extent + (index if mask is None else np.clip(index, 0, extent - 1))
+            flat = flat * extent + (
+                index if mask is None else np.clip(index, 0, max(extent - 1, 0))
+            )
         if buffer not in lanes.env:
             raise self.error(f"{buffer.name} is not allocated here")
         if buffer.fragment is not None and not self.whole_warps:
@@ -125,6 +127,8 @@ class Memory(Evaluator):
     def read(self, buffer: Buffer, at: Value, lanes: Lanes, mask: Mask = None) -> Value:
         """The elements of *buffer* at storage positions *at*."""
         storage = self.storage[buffer]
+        if not len(storage.data):  # it has no element, so *mask* holds nowhere
+            return np.zeros(np.shape(at), storage.data.dtype)
         defined = storage.defined[at]
         if not np.all(defined if mask is None else defined | ~mask):
             missing = ~defined if mask is None else ~defined & mask

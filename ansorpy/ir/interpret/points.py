@@ -118,7 +118,7 @@ class _PointReader(TensorReader):
             return
         known |= needed
         todo = np.flatnonzero(needed)
-        step = max(1, CHUNK // math.prod(axis.extent for axis in op.reduce_axes))
+        step = max(1, CHUNK // max(1, math.prod(fixed(a.extent) for a in op.reduce_axes)))
         for start in range(0, len(todo), step):
             some = todo[start : start + step]
             self._values[op].reshape(-1)[some] = self._bodies(op, some)

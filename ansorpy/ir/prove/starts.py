@@ -7,7 +7,7 @@ has to distinguish.  A claim that holds for tiles that start anywhere holds for 
 from __future__ import annotations
 
 from ansorpy.ir.analysis.interval import Ranges, extents_of
-from ansorpy.ir.expr import Var, walk
+from ansorpy.ir.expr import Var, has_load, walk
 from ansorpy.ir.extents import least
 from ansorpy.ir.loops import For, ForKind, Let, Program, Stmt, expressions, walk_stmts
 from ansorpy.ir.rewrite.rewriter import map_statements
@@ -22,7 +22,7 @@ def starting_anywhere(program: Program) -> Program:
           start = min(b * 3, 13)      -->       for start in 0..14  # parallel
           out[start] = ...                        out[start] = ...
 
-    A let stays if something else depends on the same loops.
+    A let stays if it reads memory, or if something else depends on the same loops.
     """
     return program.with_body(_outside(program.body))
 
@@ -43,7 +43,7 @@ def _inside(s: Stmt, ranges: Ranges) -> Stmt:
             low, high = extents_of(value, ranges)
             inner = _inside(body, {**ranges, var: (low, high)})
             used = {e for e in walk(value) if isinstance(e, Var)}
-            if least(low) < 0 or _depends(body, used):
+            if least(low) < 0 or has_load(value) or _depends(body, used):
                 return Let(var, value, inner)
             return For(var, high + 1, ForKind.PARALLEL, inner)
     return s

@@ -30,6 +30,7 @@ from ansorpy.ir.routines.statements import (
     seq,
     when,
 )
+from ansorpy.ir.routines.top import order_of
 
 __all__ = ["Suppression"]
 
@@ -107,7 +108,7 @@ class Suppression(Routine):
         found = np.full(shape, -1, np.int64)
         for b, c in np.ndindex(shape[:2]):
             own = scores[b, c]
-            order = np.argsort(-own, kind="stable")
+            order = order_of(own[None], largest=True)[0]
             if self.has_limit:
                 order = order[own[order] > limit[0]]
             corners = _corners(boxes[b], self.is_centred)

@@ -69,8 +69,7 @@ def structural_hash(dag: ComputeDAG) -> str:
 
 
 def _encode(dag: ComputeDAG, *, names: bool) -> dict[str, Any]:
-    unread = [op for op in dag.args if op not in dag.ops]
-    numbers = {op: n for n, op in enumerate([*unread, *dag.ops])}
+    numbers = {op: n for n, op in enumerate(dag.ops)}
     apart = {
         str(n): [extent_data(step) for step in dag.strides[op.name]]
         for op, n in numbers.items()

@@ -257,9 +257,12 @@ class RunSession:
 def sampled_magnitude(
     op: object, count: int, rng: np.random.Generator, inputs: Mapping[str, Array]
 ) -> float:
-    """Median :mod:`~ansorpy.ir.analysis.magnitude` of *count* random elements of *op*."""
+    """Median :mod:`~ansorpy.ir.analysis.magnitude` of *count* random elements of *op*.
+
+    0.0 for integers, which are exact, and for a routine, which has no formula to take it of.
+    """
     assert isinstance(op, ComputeOp)
-    if not op.dtype.is_float:
+    if not op.dtype.is_float or op.routine is not None:
         return 0.0
     dag, magnitude = magnitude_of(op)
     found = evaluate_points(dag, dict(inputs), magnitude, sample_points(op.shape, count, rng))

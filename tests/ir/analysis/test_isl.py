@@ -9,10 +9,11 @@ import islpy
 import pytest
 from hypothesis import assume, given
 
+from ansorpy.ir.analysis.access import domain_of
 from ansorpy.ir.analysis.isl import COUNTS, Domain, decide
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Const, Expr, Var
-from ansorpy.ir.tensor import placeholder
+from ansorpy.ir.tensor import compute, placeholder
 from tests.budget import examples
 from tests.ir.scalar import INTEGERS, VARS, value
 
@@ -106,3 +107,10 @@ def test_other_errors_of_isl_are_not_taken_for_the_limit() -> None:
 
     with pytest.raises(islpy.Error, match="spaces don.t match"):
         decide(mixed)
+
+
+def test_names_may_begin_with_a_digit() -> None:
+    x = placeholder((4,), name="1st")
+    y = compute((4,), lambda i: x[i] + 1.0, name="2nd", names=("0",))
+    found = domain_of(y).access(y.axes, x.shape, x.name)
+    assert str(found.map) == "{ _2nd[_0] -> _1st[_0] : 0 <= _0 <= 3 }"

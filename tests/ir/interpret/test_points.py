@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.builders import max as max_over
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import evaluate_points, run_dag
+from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from tests.ir.oracle import random_inputs
 from tests.ir.workloads import ALL, conv, matmul, scalar
 
@@ -58,3 +64,17 @@ def test_wrong_points_are_refused() -> None:
         evaluate_points(dag, v, dag.outputs[0], [[5, 0]])
     with pytest.raises(UsageError, match='"p" is not part of the definition'):
         evaluate_points(dag, v, scalar().outputs[0], np.zeros((1, 0)))
+
+
+@pytest.mark.parametrize(("reduction", "identity"), [(sum_over, 0.0), (max_over, -np.inf)])
+def test_a_reduction_over_nothing_is_its_identity(
+    reduction: Callable[..., Expr], identity: float
+) -> None:
+    n = dim("n", 0, 8)
+    x, k = placeholder((4, n), name="x"), reduce_axis(n, name="k")
+    y = compute((4,), lambda i: reduction(x[i, k], axis=k), name="y")
+    dag = ComputeDAG([y])
+    dag = dag_at(dag, dict.fromkeys(dag.dims, 0))
+    empty = {"x": np.zeros((4, 0), np.float32)}
+    assert evaluate_points(dag, empty, dag.outputs[0], [[0], [3]]).tolist() == [identity] * 2
+    assert run_dag(dag, empty)[0].tolist() == [identity] * 4

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.errors import LoweringError, UsageError
+from ansorpy.ir.builders import select
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, const
@@ -235,3 +236,12 @@ def test_arguments_are_checked() -> None:
     wrong = Program("w", (Param(IN, Role.INPUT),), Store(IN, (const(0),), ZERO, None))
     with pytest.raises(LoweringError, match="x is written but is not an output"):
         run_program(wrong, [X])
+
+
+def test_a_guarded_read_of_an_empty_buffer_reads_nothing() -> None:
+    empty = buffer("x", 0)
+    body = Store(OUT, (i,), select(i < 0, load(empty, i), ONE), None)
+    out = filled((8,))
+    nest = loops(body, (i, 8, "serial"))
+    run_program(program(nest, [empty], [OUT]), [np.zeros(0, np.float32), out])
+    assert out.tolist() == [1.0] * 8

@@ -173,3 +173,13 @@ def test_tiles_of_tiles_that_start_anew_give_one_value() -> None:
 def test_tiles_of_tiles_that_add_terms_twice_are_not_proved() -> None:
     found = proof(sums_in_tiles_of_tiles(anew=False))
     assert {f.claim for f in found.findings if f.verdict is not Verdict.PROVED} == {Claim.APART}
+
+
+def test_tiles_may_start_where_an_input_says() -> None:
+    places, out = buffer("places", 8, dtype="int64"), buffer("out", 4, dtype="int64")
+    body = Let(s, load(places, t) % 4, Store(out, (t,), const(0), None))
+    found = prove(program(loops(body, (t, 4, "parallel")), [places], [out]))
+    assert found.verdict is Verdict.PROVED
+    same = Let(s, load(places, t) % 4, Store(out, (s,), const(0), None))
+    found = prove(program(loops(same, (t, 4, "parallel")), [places], [out]))
+    assert found.verdict is not Verdict.PROVED

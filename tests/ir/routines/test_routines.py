@@ -166,6 +166,7 @@ def boxes_of(shape: Sequence[int], rng: Rng) -> tuple[Array, Array]:
     corners = rng.random((batch, n, 2, 2)).astype(np.float32)
     boxes = np.concatenate([corners[:, :, 0], corners[:, :, 0] + corners[:, :, 1] / 3], axis=2)
     scores = rng.integers(0, 50, shape).astype(np.float32) / 50
+    scores[..., 2:3] = np.nan
     return boxes, scores
 
 

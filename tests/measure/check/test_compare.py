@@ -11,8 +11,10 @@ import pytest
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
-from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.ir.routines.scatters import ScatterSum
+from ansorpy.ir.tensor import compute, computed_by, placeholder, reduce_axis
 from ansorpy.ir.text.serialize import dag_to_dict
 from ansorpy.measure.check.compare import compare, least_scale, sample_points, tolerance
 from ansorpy.measure.run.buffers import TaskArrays
@@ -209,6 +211,17 @@ def test_the_least_scale_changes_nothing_where_values_are_left(rng) -> None:
         b = rng.standard_normal((k, 64)).astype(np.float32)
         magnitude = sampled_magnitude(dag.outputs[0], 128, rng, {"A": a, "B": b})
         assert least_scale(dag, dag.outputs[0], magnitude) < np.abs(a @ b).max()
+
+
+def test_a_routine_has_no_scale_but_its_results(rng) -> None:
+    x, to = placeholder((1, 9, 4), name="x"), placeholder((1, 3, 1), "int64", name="to")
+    new = placeholder((1, 3, 4), name="new")
+    y = computed_by(ScatterSum(), [x, to, new], (1, 9, 4), DType.FLOAT32, name="y")
+    given = {
+        "x": np.zeros((1, 9, 4), np.float32), "to": np.full((1, 3, 1), 50000),
+        "new": np.ones((1, 3, 4), np.float32),
+    }  # fmt: skip
+    assert sampled_magnitude(y, 16, rng, given) == 0.0
 
 
 def test_one_element_that_is_left_is_the_scale() -> None:
