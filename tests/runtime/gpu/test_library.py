@@ -217,7 +217,7 @@ def test_a_library_runs_with_the_driver_alone(library, driver, tmp_path):
 
 def unloaded(
     library: Exported, driver: Path, folder: Path, *, times: int = 1, runs: int = 5,
-    refuses: str = "",
+    refuses: str = "", gpus: int = 1,
 ) -> tuple[list[str], Counter[str]]:  # fmt: skip
     """Load, run and unload *library* so many *times*: what it returns, and the driver's calls.
 
@@ -230,7 +230,9 @@ def unloaded(
     asked = json.dumps([str(path), given, str(written), MAX_RANK, shapes, times, runs])
     done = subprocess.run(
         [sys.executable, "-c", UNLOADER, asked],
-        env=environment(driver, FAKE_CUDA_LOG=str(log), FAKE_CUDA_REFUSES=refuses),
+        env=environment(
+            driver, FAKE_CUDA_LOG=str(log), FAKE_CUDA_REFUSES=refuses, FAKE_CUDA_GPUS=str(gpus)
+        ),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -283,6 +285,12 @@ def test_an_init_that_fails_holds_nothing(library, driver, tmp_path, refuses, co
     said, calls = unloaded(library, driver, tmp_path, runs=1, refuses=refuses)
     assert said == [f"init {int(code)}", f"run {int(Status.NOT_INITIALISED)}"]
     assert calls["refused"] == 1
+    assert_given_back(calls)
+
+
+def test_the_first_gpu_that_runs_the_code_is_used(library, driver, tmp_path):
+    said, calls = unloaded(library, driver, tmp_path, runs=1, refuses="2 module", gpus=2)
+    assert said == ["init 0", "run 0"] and calls["retain"] == 2 and calls["refused"] == 1
     assert_given_back(calls)
 
 
