@@ -25,7 +25,7 @@ Arrays = dict[str, np.ndarray]
 Shape = tuple[Extent, ...]
 Reference = Callable[[Arrays], np.ndarray]
 
-N, M = dim("n", 0, 37), dim("m", 0, 37)  # alike, so that calls of either share code
+N, M = dim("n", 0, 37), dim("m", 1, 23)
 SHAPES: tuple[Shape, ...] = (
     (N, 8), (M, 8), (N + M, 8), (N * 2 + 1,), ((M + 4) // 3, 5), (N, M), (3, 4),
 )  # fmt: skip
