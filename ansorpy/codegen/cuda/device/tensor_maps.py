@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,6 @@ def tensor_map(address: int, form: BoxedTensor) -> npt.NDArray[np.uint8]:
     return found
 
 
-@cache
 def _encode() -> Any:
     try:
         return ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled
