@@ -119,6 +119,10 @@ def test_gpus_of_this_machine_are_chosen_by_what_they_run(monkeypatch) -> None:
     monkeypatch.setenv("ANSORPY_DEVICE", "3")
     with pytest.raises(MissingDependency, match="there is no GPU 3: CUDA counts 3 here"):
         Target.parse("cuda")
+    other = replace(big, features="H100")
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: (big, other))
+    monkeypatch.setenv("ANSORPY_DEVICE", "1")
+    assert Target.parse("sm_90a").gpus() == (1,)  # it runs the code, though another comes first
 
 
 def test_a_gpu_too_old_for_programs_hides_no_other(monkeypatch) -> None:

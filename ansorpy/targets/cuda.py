@@ -46,10 +46,11 @@ class Gpus:
             found = cuda_devices()
         except MissingDependency:
             return ()
-        able = [gpu for gpu in found if _runs_on(target, gpu)]
+        able = [n for n, gpu in enumerate(found) if _runs_on(target, gpu)]
         asked = DEVICE.get()
-        like = tuple(n for n, gpu in enumerate(found) if gpu in able[:1])
-        return like if asked is None else tuple(n for n in like if n == asked)
+        if asked is not None:
+            return (asked,) if asked in able else ()
+        return tuple(n for n in able if found[n] == found[able[0]])
 
     def threads(self, asked: int | None, target: Target) -> int:
         if asked not in (None, 1):

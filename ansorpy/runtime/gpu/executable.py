@@ -87,13 +87,14 @@ class GpuExecutable:
     def _load(self, pool: npt.NDArray[np.uint8]) -> None:
         """Load the code and the constants, and allocate all memory."""
         plan, device = self._plan, self._device
+        loaded: list[object] = []
+        held = (device, self._seen, loaded, self._held)
+        weakref.finalize(self, _give_back, *held).atexit = False
         for step in plan.steps:
             if step.code.digest not in self._modules:
                 launches, cubin = PACKING.unpack(step.code.code)
-                self._modules[step.code.digest] = (launches, device.load(cubin))
-        loaded = [module for _, module in self._modules.values()]
-        held = (device, self._seen, loaded, self._held)
-        weakref.finalize(self, _give_back, *held).atexit = False
+                loaded.append(device.load(cubin))
+                self._modules[step.code.digest] = (launches, loaded[-1])
         self._pool = self._memory(pool.nbytes)
         device.upload(self._pool, pool)
         self._arena = self._memory(plan.arena_bytes)

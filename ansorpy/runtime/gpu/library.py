@@ -139,7 +139,8 @@ def _launches(
 ) -> Iterator[dict[str, object]]:
     module = modules[step.code.digest]
     starts, own = plan.slot_starts, dict(zip(module.plan.dims, step.dims, strict=True))
-    names = {**names, **{dim: names[stated] for dim, stated in own.items()}}
+    # The code has names of its own for the sizes that this call states.
+    inside = {**names, **{dim: names[stated] for dim, stated in own.items()}}
 
     def value(argument: LaunchArgument) -> str:
         if argument.place == "size":
@@ -152,14 +153,14 @@ def _launches(
         positive = [extent for extent in (*launch.grid, *launch.where) if least(extent) < 1]
         yield {
             "comment": _commented(step.name or launch.kernel),
-            "condition": " && ".join(f"{c_extent(extent, names)} > 0" for extent in positive),
+            "condition": " && ".join(f"{c_extent(extent, inside)} > 0" for extent in positive),
             "kernel": module.first + number,
-            "grid": [c_extent(extent, names) for extent in launch.grid],
+            "grid": [c_extent(extent, inside) for extent in launch.grid],
             "block": launch.block,
             "shared": launch.dynamic_shared_bytes,
             "arguments": [value(argument) for argument in launch.arguments],
             "maps": [
-                _map(n, argument.boxes.encoding, names)
+                _map(n, argument.boxes.encoding, inside)
                 for n, argument in enumerate(launch.arguments)
                 if argument.boxes is not None
             ],

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.check.compare import tolerance
 from ansorpy.rules.algorithms.tf32 import ERROR, Tf32
@@ -53,3 +55,12 @@ def test_its_only_sketch_rounds_in_tensor_cores() -> None:
     assert rounded and all(rounded)
     with pytest.raises(Exception, match="unknown precision"):
         replace(Task(DAG, CUDA, 1), precision="half")  # type: ignore[arg-type]
+
+
+def test_nan_of_any_bits_stays_nan() -> None:
+    sampler = SketchSampler(Task(DAG, CUDA, 1, "tf32"))
+    pair = next(pair for pair in sampler.pairs if pair.definition == "tf32")
+    a, b = np.ones((2, 64, 64), np.float32)
+    a.view(np.uint32)[:2, 5] = [0x7FFFFFFF, 0xFFFFFFFF]  # as a GPU makes it
+    [found] = run_dag(sampler.sketches[pair.sketch].current_dag, {"A": a, "B": b})
+    assert np.isnan(found[:2]).all() and (found[2:] == 64).all()

@@ -68,9 +68,16 @@ static struct End {
   ~End() { is_over = true; }
 } at_exit;
 
+// How many GPUs there are.
+static int gpus() {
+  const char* asked = getenv("FAKE_CUDA_GPUS");
+  return asked ? atoi(asked) : 1;
+}
+
 extern "C" {
 int cuInit(unsigned) { return getenv("FAKE_CUDA_BROKEN") ? 100 : 0; }
-int cuDeviceGet(int* device, int number) { return *device = number, number == 0 ? 0 : 101; }
+int cuDeviceGetCount(int* count) { return *count = gpus(), 0; }
+int cuDeviceGet(int* device, int number) { return *device = number, number < gpus() ? 0 : 101; }
 int cuDevicePrimaryCtxRetain(void** context, int) { return say("retain"), *context = (void*)1, 0; }
 int cuDevicePrimaryCtxRelease_v2(int) { return say("release"), 0; }
 int cuCtxPushCurrent_v2(void*) { return is_over ? 4 : 0; }

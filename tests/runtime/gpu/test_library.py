@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,17 +149,31 @@ def network_of_sizes(request: pytest.FixtureRequest) -> tuple[sized.Sized, Netwo
 
 
 @pytest.fixture(scope="module")
+def network_of_alike() -> tuple[sized.Sized, Network]:
+    """Two calls of one code, each with a size of its own."""
+    made = sized.Sized()
+    inputs = [made.value("x", (dim("n", 0, 20), 8)), made.value("w", (dim("m", 0, 20), 8))]
+    network = made.network(inputs, [made.joined("y", *inputs)])
+    assert len(network.calls) == 2 and len(network.workloads()) == 1
+    return made, network
+
+
+@pytest.fixture(scope="module")
 def codes(
-    network_of_sizes: tuple[sized.Sized, Network], tmp_path_factory: pytest.TempPathFactory
+    network_of_sizes: tuple[sized.Sized, Network],
+    network_of_alike: tuple[sized.Sized, Network],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, ObjectCode]:
     """The kernels of all tests by symbol, which g++ compiles at once."""
     _, network = network_of_sizes
+    _, alike = network_of_alike
     dags = [
         ("dense_task", programs.dense(), panels),
         ("tail_task", programs.tail(), bound),
         ("rows", rows_of_any_number(0, 50), in_two_kernels),
         ("product", product_of_any_height(), in_boxes),
         *((f"task{n}", w.dag, bound) for n, w in enumerate(network.workloads())),
+        *(("alike", w.dag, bound) for w in alike.workloads()),
     ]
     return emulated(dags, tmp_path_factory.mktemp("kernels"))
 
@@ -217,7 +231,7 @@ def test_a_library_runs_with_the_driver_alone(library, driver, tmp_path):
 
 def unloaded(
     library: Exported, driver: Path, folder: Path, *, times: int = 1, runs: int = 5,
-    refuses: str = "",
+    refuses: str = "", gpus: int = 1,
 ) -> tuple[list[str], Counter[str]]:  # fmt: skip
     """Load, run and unload *library* so many *times*: what it returns, and the driver's calls.
 
@@ -230,7 +244,9 @@ def unloaded(
     asked = json.dumps([str(path), given, str(written), MAX_RANK, shapes, times, runs])
     done = subprocess.run(
         [sys.executable, "-c", UNLOADER, asked],
-        env=environment(driver, FAKE_CUDA_LOG=str(log), FAKE_CUDA_REFUSES=refuses),
+        env=environment(
+            driver, FAKE_CUDA_LOG=str(log), FAKE_CUDA_REFUSES=refuses, FAKE_CUDA_GPUS=str(gpus)
+        ),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -283,6 +299,12 @@ def test_an_init_that_fails_holds_nothing(library, driver, tmp_path, refuses, co
     said, calls = unloaded(library, driver, tmp_path, runs=1, refuses=refuses)
     assert said == [f"init {int(code)}", f"run {int(Status.NOT_INITIALISED)}"]
     assert calls["refused"] == 1
+    assert_given_back(calls)
+
+
+def test_the_first_gpu_that_runs_the_code_is_used(library, driver, tmp_path):
+    said, calls = unloaded(library, driver, tmp_path, runs=1, refuses="2 module", gpus=2)
+    assert said == ["init 0", "run 0"] and calls["retain"] == 2 and calls["refused"] == 1
     assert_given_back(calls)
 
 
@@ -423,12 +445,28 @@ def test_a_library_makes_maps_of_tensors_of_every_size(codes, driver, tmp_path, 
 
 def test_a_library_of_a_network_takes_every_size(network_of_sizes, codes, driver, tmp_path, rng):
     made, network = network_of_sizes
+    symbols = [f"task{n}" for n in range(len(network.workloads()))]
+    every = [sized.drawn_sizes(rng) for _ in range(4)]
+    assert_right_at(every, made, network, symbols, codes, driver, tmp_path, rng)
+
+
+def test_calls_of_one_code_have_sizes_of_their_own(network_of_alike, codes, driver, tmp_path, rng):
+    every = [{"n": 3, "m": 5}, {"n": 20, "m": 1}, {"n": 0, "m": 7}]
+    assert_right_at(every, *network_of_alike, ["alike"], codes, driver, tmp_path, rng)
+
+
+def assert_right_at(
+    every: Sequence[Mapping[str, int]], made: sized.Sized, network: Network,
+    symbols: Sequence[str], codes: Mapping[str, ObjectCode], driver: Path, tmp_path: Path,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """The library of *network*, whose kernels are these, is right at *every* size."""
     tasks = {
-        w.key: with_code(gpu_task(w.dag, f"task{n}", bound), codes[f"task{n}"])
-        for n, w in enumerate(network.workloads())
+        w.key: with_code(gpu_task(w.dag, symbol, bound), codes[symbol])
+        for symbol, w in zip(symbols, network.workloads(), strict=True)
     }
     model = CompiledModel.of(network, tasks, target=GPU, threads=1)
-    calls = [sized.feeds(network, sized.drawn_sizes(rng), rng) for _ in range(4)]
+    calls = [sized.feeds(network, sizes, rng) for sizes in every]
     given = {f"{name}{k}": x for k, feeds in enumerate(calls) for name, x in feeds.items()}
     np.savez(tmp_path / "given.npz", calls=len(calls), **given)  # type: ignore[arg-type]
     done = called(model.export(tmp_path / "net.so"), driver, SIZED_CALLER)

@@ -8,11 +8,12 @@ __all__ = ["WORDS"]
 
 # Keywords of C++ and CUDA, and functions that generated code calls.
 _RESERVED = """
-alignas alignof and asm auto bool break case catch char class const continue default delete do
-double else enum explicit export extern false float for friend goto if inline int long mutable
-namespace new not operator or private protected public register return short signed sizeof
-static struct switch template this throw true try typedef typename union unsigned using virtual
-void volatile while xor
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class
+compl const const_cast constexpr continue decltype default delete do double dynamic_cast else enum
+explicit export extern false float for friend goto if inline int long mutable namespace new noexcept
+not not_eq nullptr operator or or_eq private protected public register reinterpret_cast return short
+signed sizeof static static_assert static_cast struct switch template this thread_local throw true
+try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 blockDim blockIdx gridDim threadIdx warpSize
 arrive Boxes copy_box in_shared init_barrier sync_cluster TensorMap wait_for_phase
 abs ceil copysign cos erf exp fabs floor fma fmod log max min norm pow rint rsqrt sin sqrt tanh

@@ -29,6 +29,7 @@ from ansorpy.ir.expr import (
     Load,
     Reduce,
     ReduceKind,
+    Select,
     Var,
     walk,
 )
@@ -131,9 +132,13 @@ def _operand(
 
 
 def _rounded(x: Expr) -> Expr:
-    """A float32 value rounded to the 19 bits of TF32, with halves rounded away from zero."""
+    """A float32 value rounded to the 19 bits of TF32, with halves rounded away from zero.
+
+    NaN stays as it is: a GPU makes it of bits that are all 1, which a carry would turn into 0.
+    """
     bits = Call(Function.BITS, (x,)) + _TF32_STEP // 2
-    return Call(Function.FROM_BITS, (bits // _TF32_STEP * _TF32_STEP,))
+    rounded = Call(Function.FROM_BITS, (bits // _TF32_STEP * _TF32_STEP,))
+    return Select(x.not_equal(x), x, rounded)
 
 
 def _fresh(axes: tuple[Axis, ...], kind: AxisKind) -> tuple[Axis, ...]:

@@ -91,7 +91,10 @@ def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], u
     else:
         body += [*fetch, bound_to(lets, grouped(used, under_way))]
     loop = For(var, extent, ForKind.SERIAL, Seq(tuple(body)))
-    stmt: Stmt = Seq((*begin, loop, *([Wait(Async.PRODUCTS, 0)] if under_way else [])))
+    # The last groups are empty; boxes count them, and there are few barriers.
+    ended = [Wait(Async.COPIES, 0)] if in_boxes else []
+    ended += [Wait(Async.PRODUCTS, 0)] if under_way else []
+    stmt: Stmt = Seq((*begin, loop, *ended))
     for buffer in slots.values():
         stmt = Alloc(buffer, stmt)
     return stmt

@@ -62,12 +62,13 @@ def synchronised(
         stmt = waited_for(fill)
         first = bool(shared) and buffer is shared[0]
         if reads_any(stmt, filled) or first or any(buffer is other for other, _ in made[:n]):
-            visible = made_visible(stmt) if reads_any(stmt, filled) else ()
-            stmt, filled = Seq((*visible, barrier, stmt)), set()
+            readers = Seq((stmt, rest)) if filled else Seq(())
+            stmt, filled = Seq((*made_visible(readers), barrier, stmt)), set()
         if buffer.scope is Scope.SHARED:
             filled.add(buffer)
         parts.append((stmt,))
-    return parts, Seq((*made_visible(rest), barrier, grouped(rest, 0))) if filled else rest
+    used = grouped(rest, 0) if reads_any(rest, shared) else rest
+    return parts, Seq((*made_visible(rest), barrier, used)) if filled else used
 
 
 def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
