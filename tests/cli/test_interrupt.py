@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 
 from ansorpy.__main__ import main
 from ansorpy.cli.exit_codes import EXIT_INTERRUPTED
 from ansorpy.cli.interrupt import graceful_interrupt
+from ansorpy.cli.streams import make_lenient
 
 
 def test_an_interrupt_while_the_command_line_loads(
@@ -21,6 +23,21 @@ def test_an_interrupt_while_the_command_line_loads(
     monkeypatch.setattr("ansorpy.cli.main.main", interrupted)
     assert main() == EXIT_INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_the_reader_of_messages_may_end_of_the_same_interrupt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone, monkeypatch.context() as streams:
+        streams.setattr(sys, "stderr", gone)
+        streams.setattr(sys, "stdout", gone)
+        make_lenient()
+        with graceful_interrupt() as interrupt:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert interrupt.requested
+        print("the trials so far are in t.db", file=sys.stderr, flush=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
