@@ -87,12 +87,12 @@ def dataset(
     """
     from ansorpy.api.plugins import load_plugins
 
-    of_record = {
+    of_record: dict[str, object] = {
         "--random": random, "--programs": programs != 64, "--time-limit": time_limit,
         "--threads": threads, **{a.flag: arguments.get(a.name) for a in declared(SizeArguments)},
     }  # fmt: skip
     of_eval = {"--split": split is not Split.BY_TASK}
-    unused = {
+    unused: dict[Action, dict[str, object]] = {
         Action.record: {"--cost-model": cost_model, "--json": as_json, **of_eval},
         Action.train: {**of_record, **of_eval},
         Action.eval: {"--output": output, "--target": target != "host", **of_record},
