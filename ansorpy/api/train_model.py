@@ -119,8 +119,10 @@ def read_datasets(paths: Sequence[Path]) -> ProgramDataset:
     return whole
 
 
-def train_model(source: Source, target: Target | None = None) -> TrainedModel:
+def train_model(source: Source, target: Target | None = None, *, seed: int = 0) -> TrainedModel:
     """Train on all programs in *source* from machines like *target* (default: this one).
+
+    *seed* is added to that of :class:`~ansorpy.cost.boosted.BoostedOptions`.
 
     Raises:
         UsageError: There are too few programs to learn from.
@@ -131,6 +133,7 @@ def train_model(source: Source, target: Target | None = None) -> TrainedModel:
     else:
         model = load_trials(source, target)
     tasks = model.data.tasks
+    model.options = replace(model.options, seed=model.options.seed + seed)
     model.refit()
     saved = SavedModel.of(model, target.family)
     if not saved.programs or not saved.is_trained:
@@ -260,10 +263,13 @@ def fit_weights(source: Source, target: Target | None = None) -> FittedWeights:
     return FittedWeights(model, programs, len(measured), float(np.nanmean(correlations)))
 
 
-def train_network(source: Source, name: str, target: Target | None = None) -> NetworkModel:
+def train_network(
+    source: Source, name: str, target: Target | None = None, *, seed: int = 0
+) -> NetworkModel:
     """The network called *name*, trained on all programs in *source* from machines like *target*.
 
-    ``mtl_tlp``, which knows machines apart, is trained on those of all machines.
+    ``mtl_tlp``, which knows machines apart, is trained on those of all machines.  *seed* is that of
+    the first weights and of the order of the programs.
 
     Raises:
         UsageError: It is no network, or there are too few programs to learn from.
@@ -274,6 +280,7 @@ def train_network(source: Source, name: str, target: Target | None = None) -> Ne
         raise UsageError(
             f"the cost model {name} has nothing to save", hint="train boosted, or a network"
         )
+    model.fitting = replace(model.fitting, seed=seed)
     target = calibrated(target or Target.host())
     _teach(model, _measured(source, target, of_all=model.heads > 1))
     if not model.is_trained:

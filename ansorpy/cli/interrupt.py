@@ -4,15 +4,17 @@ ends at once.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 __all__ = ["Interrupt", "graceful_interrupt"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_FINISHING = b"\nfinishing this batch; Ctrl-C again stops at once\n"
 
 
 class Interrupt:
@@ -31,7 +33,9 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        print("\nfinishing this batch; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+        # Not printed: the signal may have interrupted a print, which does not nest.
+        with suppress(OSError):
+            os.write(sys.stderr.fileno(), _FINISHING)
 
 
 @contextmanager

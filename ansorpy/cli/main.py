@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from ansorpy.cli.exit_codes import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_USAGE, exit_code
+from ansorpy.cli.streams import make_lenient
 from ansorpy.cli.verbs.bench import bench
 from ansorpy.cli.verbs.compile import compile
 from ansorpy.cli.verbs.dataset import dataset
@@ -134,6 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Without *arguments*, they are those of the process, which then belongs to the command.
     """
     if arguments is None:
+        make_lenient()
         gc.set_threshold(_ALLOCATIONS)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:

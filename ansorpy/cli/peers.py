@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ansorpy.api.arguments import CompileArguments
+from ansorpy.api.arguments import CompileArguments, LookupArguments
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.evaluate.models import with_known_inputs
 from ansorpy.api.events import PeerTimed
 from ansorpy.cli.status_line import StatusLine
 from ansorpy.config import default_threads
@@ -13,6 +15,7 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Policy, compare
 from ansorpy.evaluation.onnx_inputs import input_specs, read_model
+from ansorpy.options import those
 from ansorpy.size_bounds import written_bounds
 from ansorpy.size_ranges import SizeRange
 
@@ -23,8 +26,8 @@ _POLICY = Policy(rounds=(4, 8))
 
 
 def peers_timed(
-    model: Path, arguments: CompileArguments, against: Sequence[str]
-) -> list[PeerTimed]:  # fmt: skip
+    model: Path, arguments: CompileArguments, against: Sequence[str], *, quiet: bool = False
+) -> list[PeerTimed]:
     """The time of the network *model* in each of the engines *against*.
 
     Raises:
@@ -43,15 +46,16 @@ def peers_timed(
         )
     threads = arguments.get("threads") or default_threads()
     bounds = arguments.get("bounds")
-    specs = input_specs(read_model(model), shapes, dims, bounds)
-    given = {
-        "path": str(model), "threads": threads, "shapes": {s.name: s.shape for s in specs},
-        "bounds": written_bounds(bounds),
-    }  # fmt: skip
-    contenders = [
-        Contender(name, "ansorpy.evaluation.engines.protocol:open_peer", {"name": name, **given})
-        for name in dict.fromkeys(against)
-    ]
-    with StatusLine() as status:
+    asked = Lookup(model, **those(LookupArguments, arguments))
+    with with_known_inputs(asked, None) as (known, _), StatusLine(quiet=quiet) as status:
+        specs = input_specs(read_model(known.model), shapes, dims, bounds)
+        given = {
+            "path": str(known.model), "threads": threads,
+            "shapes": {s.name: s.shape for s in specs}, "bounds": written_bounds(bounds),
+        }  # fmt: skip
+        engine = "ansorpy.evaluation.engines.protocol:open_peer"
+        contenders = [
+            Contender(name, engine, {"name": name, **given}) for name in dict.fromkeys(against)
+        ]
         timings = compare(contenders, _POLICY, progress=status)
     return [PeerTimed(name, timing.median_ms * 1e-3) for name, timing in timings.items()]

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.helper
-import onnx.shape_inference
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
@@ -56,6 +55,7 @@ def softmax_inputs_as_outputs(
     graph = model.graph
     producer = {output: node for node in graph.node for output in node.output}
     named = {output.name for output in graph.output}
+    stated = {info.name: info for info in graph.value_info}
     found, added = {}, []
     for output in graph.output:
         node = producer.get(output.name)
@@ -66,19 +66,16 @@ def softmax_inputs_as_outputs(
         found[output.name] = _final_softmax(model, node)
         if node.input[0] not in named:
             named.add(node.input[0])
-            added.append(_same_type(model, output, node))
+            added.append(stated.get(node.input[0]) or _unshaped(node.input[0], output.type))
     return (with_fields(model, output=[*graph.output, *added]) if added else model), found
 
 
-def _same_type(
-    model: onnx.ModelProto, output: onnx.ValueInfoProto, softmax: onnx.NodeProto
-) -> onnx.ValueInfoProto:
-    """Declare the softmax's input, with the type and shape of the softmax's output."""
-    source = output
-    if softmax.output[0] != output.name:  # a view lies between; only inference knows the shape
-        inferred = onnx.shape_inference.infer_shapes(model)
-        source = next(v for v in inferred.graph.value_info if v.name == softmax.output[0])
-    return onnx.helper.make_value_info(softmax.input[0], source.type)
+def _unshaped(name: str, kind: onnx.TypeProto) -> onnx.ValueInfoProto:
+    """Declare *name*, a tensor of *kind* but for its shape: views may have changed that."""
+    declared = onnx.helper.make_value_info(name, kind)
+    if declared.type.HasField("tensor_type"):
+        declared.type.tensor_type.ClearField("shape")
+    return declared
 
 
 def _final_softmax(model: onnx.ModelProto, node: onnx.NodeProto) -> FinalSoftmax:

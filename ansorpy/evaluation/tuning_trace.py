@@ -37,7 +37,7 @@ def trace_of_tuning(database: Database, run: int | None = None) -> Trace:
         UsageError: There is no such run, or none that measured.
         ForeignFile: The database is damaged.
     """
-    known = [session.id for session in database.sessions.all()]
+    known = {session.id: session for session in database.sessions.all()}
     if run is not None and run not in known:
         raise UsageError(
             f"there is no run {run} in {database.path}",
@@ -50,7 +50,7 @@ def trace_of_tuning(database: Database, run: int | None = None) -> Trace:
         if results or times:
             trace = Trace(f"tuning run {number} of {database.path.name}")
             _add_search(trace, times)
-            _add_trials(trace, database, results)
+            _add_trials(trace, database, results, known[number].started_at)
             _add_builds(trace, [build for each in times for build in each.builds])
             return trace
     raise UsageError(f"{database.path} has no run that measured", hint="tune something first")
@@ -69,14 +69,17 @@ def _add_search(trace: Trace, times: Iterable[_Times]) -> None:
             trace.add("search", name, start * 1e6, end * 1e6)
 
 
-def _add_trials(trace: Trace, database: Database, results: Sequence[Record]) -> None:
+def _add_trials(
+    trace: Trace, database: Database, results: Sequence[Record], began_at: float
+) -> None:
     """A slice for each trial, which begins when the one before has ended or later.
 
-    A program that was timed again in turns with others has a slice up to its new result.
+    A program that was timed again in turns with others has a slice up to its new result, which
+    begins with the run (*began_at*) if nothing was measured before.
     """
     names = {row.key: row.name for row in database.tasks()}
     best: dict[str, float] = {}
-    starts = [0.0, *(record.finished_at for record in results)]
+    starts = [began_at, *(record.finished_at for record in results)]
     for record, before in zip(results, starts, strict=False):
         start = before if record.scale is not None else max(record.started_at, before)
         if record.median_s is not None:

@@ -115,6 +115,7 @@ def compare_outputs(
     is checked like any output; if not (a library returns only probabilities), the logarithms are
     checked instead, which equal that input up to a constant.  A softmax turns an allowed absolute
     error ``d`` of its input into a factor ``exp(2 d)``, so its output may differ by this factor.
+    Minus infinity, by which networks mask a softmax's input, must be where *theirs* has it.
 
     Raises:
         UsageError: *theirs* lacks an output, so it belongs to another network.
@@ -126,11 +127,14 @@ def compare_outputs(
             hint="compare it with the network that it was compiled from",
         )
     allowed = {
-        output: tolerance * max(1.0, 2.0 * float(np.abs(theirs[softmax.input]).max(initial=0.0)))
+        output: tolerance * max(1.0, 2.0 * _largest(theirs[softmax.input]))
         for output, softmax in softmaxes.items()
     }
+    masked = {softmax.input for softmax in softmaxes.values()}
     checks = [
-        check_output(name, value, theirs[name], allowed.get(name, tolerance))
+        check_output(
+            name, value, theirs[name], allowed.get(name, tolerance), is_masked=name in masked
+        )
         for name, value in ours.items()
     ]
     for output, softmax in softmaxes.items():
@@ -140,8 +144,13 @@ def compare_outputs(
     return Verification(model, against, tuple(checks))
 
 
-def check_output(name: str, got: Array, want: Array, tolerance: float) -> OutputCheck:
-    """Compare one output in float64; integers and booleans must match exactly."""
+def check_output(
+    name: str, got: Array, want: Array, tolerance: float, *, is_masked: bool = False
+) -> OutputCheck:
+    """Compare one output in float64; integers and booleans must match exactly.
+
+    If *is_masked*, both may be minus infinity at the same elements.
+    """
     if got.shape != want.shape:
         problem = f"shape {got.shape} where the reference has {want.shape}"
         return OutputCheck(name, np.inf, np.nan, tolerance, problem)
@@ -153,6 +162,9 @@ def check_output(name: str, got: Array, want: Array, tolerance: float) -> Output
         problem = f"{wrong} of {want.size} elements differ" if wrong else ""
         return OutputCheck(name, wrong / max(1, want.size), float(want.size), 0.0, problem)
     ours, theirs = got.astype(np.float64), want.astype(np.float64)
+    if is_masked:
+        hidden = np.isneginf(ours) & np.isneginf(theirs)
+        ours[hidden] = theirs[hidden] = 0.0
     for array, whose in ((theirs, "the reference's output"), (ours, "the output")):
         if not np.isfinite(array).all():
             problem = f"{whose} has NaN or infinite values"
@@ -174,9 +186,9 @@ def _check_logits(
     theirs = softmax.rows(logits.astype(np.float64))
     below = theirs - theirs.max(axis=1, keepdims=True, initial=-np.inf)
     usable = below - np.log(np.exp(below).sum(axis=1, keepdims=True)) > np.log(LEAST_PROBABILITY)
-    if (usable.sum(axis=1) < min(2, usable.shape[1])).any():
+    if (usable.sum(axis=1) < np.minimum(2, np.isfinite(theirs).sum(axis=1))).any():
         problem = "the softmax is saturated and hides its input; verify the .onnx file instead"
-        return OutputCheck(label, np.inf, float(np.abs(theirs).max()), tolerance, problem)
+        return OutputCheck(label, np.inf, _largest(theirs), tolerance, problem)
     logs = np.log(np.maximum(ours, np.finfo(np.float32).smallest_subnormal))
     return _checked(label, _centred(logs, usable), _centred(theirs, usable), tolerance)
 
@@ -184,6 +196,11 @@ def _check_logits(
 def _centred(rows: NDArray[np.float64], usable: NDArray[np.bool_]) -> NDArray[np.float64]:
     mean = rows.mean(axis=1, keepdims=True, where=usable)
     return np.where(usable, rows - mean, 0.0)
+
+
+def _largest(array: Array) -> float:
+    """The largest magnitude of the finite elements."""
+    return float(np.abs(array).max(initial=0.0, where=np.isfinite(array)))
 
 
 def _checked(

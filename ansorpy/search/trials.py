@@ -187,14 +187,16 @@ class MeasuredTrials(Trials):
     def _retime(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
         """Only the ratios of the new times count, as the machine's clock drifts over minutes.
 
-        The new times are scaled so that the best one stays comparable with other trials.
+        The new times are scaled so that the best one stays comparable with other trials.  A program
+        that another version recorded may be built to other code than was compared and timed: then
+        the first times stand.
         """
         states = [best.state for best in finalists]
         results = self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
         if results is None:
             return []
         timed = [(old, new) for old, new in zip(finalists, results, strict=True) if new.ok]
-        if not timed:
+        if not timed or any(new.object_digest != old.result.object_digest for old, new in timed):
             return []
         scale = min(old.seconds for old, _ in timed) / min(new.median_s for _, new in timed)
         again = {old.state: replace(old.result, seconds=new.seconds) for old, new in timed}

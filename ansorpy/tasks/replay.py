@@ -43,7 +43,8 @@ T = TypeVar("T")
 class TaskRerun:
     """The best program of one task: digests of the code that was timed and of its rebuild.
 
-    ``timed`` is empty if the database no longer has the code, ``rebuilt`` if the build fails.
+    ``timed`` is that of the replayed run, empty if its runner named none; ``rebuilt`` is empty if
+    the build fails.
     """
 
     name: str
@@ -216,12 +217,11 @@ class _Replay:
                 continue
             task, state = outcome.task, outcome.best.state
             [built] = builder.build(task, [state])
-            record = self.database.lookup(task, state)
             yield TaskRerun(
                 name=task.name,
                 program=self.database.program(state),
                 median_s=outcome.best.seconds,
-                timed="" if record is None else record.object_digest,
+                timed=outcome.best.result.object_digest,
                 rebuilt=built.digest if isinstance(built, Built) else "",
             )
 

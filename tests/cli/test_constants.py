@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 from numpy.typing import ArrayLike
 
 from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.cli import peers
 from ansorpy.cli.main import main
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.turns import Policy
+from ansorpy.evaluation.engines.protocol import open_peer
 from ansorpy.runtime.model import load
 from tests.frontend.test_pinned import summed
 
@@ -62,6 +68,29 @@ def test_what_a_library_was_compiled_with_must_be_said(
     assert "which inputs are constant is fixed in the library" in capsys.readouterr().err
     assert main(["verify", network, "--const", "axis=[0]"]) == 2
     assert "there is no input 'axis' that could be constant" in capsys.readouterr().err
+
+
+def test_engines_compute_with_the_values_before_a_search(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shapes: list[tuple[int, ...]] = []
+
+    def compare(
+        contenders: Sequence[Contender], policy: Policy, progress: Callable[[str], None]
+    ) -> None:
+        progress("loading reference")
+        [asked] = contenders
+        assert set(asked.arguments["shapes"]) == {"x", "times"}
+        engine = open_peer(**asked.arguments)
+        engine.run()
+        shapes.append(engine.outputs()["y"].shape)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(peers, "compare", compare)
+    asked = ["compile", str(folder / "net.onnx"), "-o", str(folder / "n.so"), "--threads", "1"]
+    assert main([*asked, "--against", "reference", "--const", "axes=[1]", "-q"]) == 2
+    assert shapes == [(3,)]
+    assert capsys.readouterr().err == "error: enough\n"
 
 
 def test_commands_repeat_the_values() -> None:

@@ -66,6 +66,8 @@ def test_it_says_what_it_learnt_from_and_how_well_it_ranks(
     assert (facts["programs"], facts["tasks"]) == (26, 1)
     assert facts["digest"] == SavedModel.read(folder / "m.txt").digest
     assert {row["model"] for row in facts["held_out"]} >= {"analytic", "loaded, then first 8"}
+    assert main([*command, "--seed", "7"]) == 0
+    assert (tmp_path / "m.txt").read_bytes() != (folder / "m.txt").read_bytes()
 
 
 def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(

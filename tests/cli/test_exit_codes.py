@@ -1,12 +1,15 @@
 """Exit codes of commands, as the package's and the benchmarks' command lines return them."""
 
+import gc
 import os
 import sys
 from functools import partial
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
+from ansorpy.cli import main as main_module
 from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cli.main import main
 from ansorpy.errors import ForeignFile
@@ -38,3 +41,25 @@ def test_a_command_whose_reader_is_gone_ends_without_a_message(
         streams.setattr(sys, "stderr", said)
         assert command() == 1
     assert not said.getvalue()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", None])
+def test_a_command_prints_what_its_output_can_show(
+    encoding: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without an encoding, the output is closed."""
+    said = tmp_path / "out.txt"
+    monkeypatch.setattr(gc, "set_threshold", lambda number: None)
+    monkeypatch.setattr(sys, "argv", ["ansorpy", "shown"])
+    monkeypatch.setattr(main_module, "VERBS", (shown, shown))
+    with said.open("w", encoding=encoding) as out, monkeypatch.context() as streams:
+        streams.setattr(sys, "stderr", out)
+        streams.setattr(sys, "stdout", None if encoding is None else out)
+        assert main() == 0
+        sys.stdout.close()
+    assert said.read_text() == ("" if encoding is None else "12 \\u03bcs\\u2588\n")
+
+
+def shown() -> None:
+    """A verb."""
+    print("12 μs█")

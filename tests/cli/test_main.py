@@ -103,6 +103,15 @@ def test_too_little_memory_is_one_plain_error(
         (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'repair'"),
         (["db", "runs", "t.db"], "unexpected extra argument"),
         (["report", "--bench", "b.json"], "--bench is for a page"),
+        (["show", "x.onnx", "--as", "steps"], "--as is for one task of a network"),
+        (["show", "x.onnx", "--limits", "--task", "3"], "--limits is for all calls"),
+        (["show", "x.onnx", "--limits", "--as", "asm"], "--limits is for all calls"),
+        (["dataset", "train", "d.npz", "--random", "3"], "dataset train does not use --random"),
+        (["dataset", "train", "d.npz", "--dim", "n=3"], "dataset train does not use --dim"),
+        (["dataset", "eval", "d.npz", "-o", "m.txt"], "dataset eval does not use --output"),
+        (["dataset", "eval", "d.npz", "--programs", "8"], "dataset eval does not use --programs"),
+        (["dataset", "record", "x.onnx", "--json"], "dataset record does not use --json"),
+        (["dataset", "record", "x.onnx", "--plugin", "none.py"], "there is no plugin none.py"),
     ],
 )
 def test_wrong_use_is_exit_2(

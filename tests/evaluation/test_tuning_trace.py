@@ -13,6 +13,8 @@ from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.tuning_trace import trace_of_tuning
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import TIMES
+from ansorpy.measure.result import MeasureResult, TrialKind
+from tests.measure.definitions import matmul, task_of, tiled
 from tests.traces import assert_is_trace
 
 
@@ -46,6 +48,19 @@ def test_builds_at_the_same_time_are_on_other_tracks() -> None:
     assert {track: len(of) for track, of in slices.items()} == {
         "search": 1, "builds 1": 2, "builds 2": 2,
     }  # fmt: skip
+
+
+def test_a_run_that_begins_with_timing_again_begins_when_it_began(tmp_path: Path) -> None:
+    dag = matmul()
+    task, result = task_of(dag), MeasureResult(TrialKind.OK, (1e-3,))
+    with Database(tmp_path / "t.db") as database:
+        database.complete(database.start(task, tiled(dag, 4, 2)), result)
+    with Database(tmp_path / "t.db") as database:
+        [record] = database.records(task.key)
+        database.complete(record, result, scale=1.0)
+        [again] = trace_of_tuning(database, 2).slices
+        began_at = database.sessions.all()[1].started_at
+    assert again.start_us == began_at * 1e6 <= again.end_us
 
 
 def test_what_cannot_be_traced_is_refused() -> None:

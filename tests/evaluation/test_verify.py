@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import ansorpy as ap
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.evaluation.onnx_edit import FinalSoftmax, softmax_inputs_as_outputs
 from ansorpy.evaluation.verify import check_output, compare_outputs
+from tests.frontend.models import graph_model, node
+from tests.graph.nets import Net
 
 SOFTMAX = {"p": FinalSoftmax("z", 1, True)}
 
@@ -88,6 +95,25 @@ def test_a_saturated_softmax_alone_fails(rng: np.random.Generator) -> None:
     assert compare_outputs("m", "ref", {"p": p, "z": z}, {"p": p, "z": z}, SOFTMAX).ok
 
 
+def test_a_mask_in_a_softmax_hides_no_error(rng: np.random.Generator) -> None:
+    """The first row of a causal mask leaves one probability, which is 1 whatever its logit."""
+    z = (rng.standard_normal((6, 6)) * 4).astype(np.float32)
+    z[np.triu_indices(6, 1)] = -np.inf
+    theirs = {"p": softmax(z), "z": z}
+    for ours in ({"p": softmax(z)}, theirs):
+        found = compare_outputs("m", "ref", ours, theirs, SOFTMAX)
+        assert found.ok, found.table().text()
+        assert "Infinity" not in json.dumps(found.to_dict())
+        other = {**ours, "p": softmax(z)[::-1].copy()}
+        wrong = compare_outputs("m", "ref", other, theirs, SOFTMAX)
+        assert not {c.name: c for c in wrong.checks}["p"].ok
+    for value in (0.0, np.inf, np.nan):
+        unmasked = z.copy()
+        unmasked[0, 5] = value
+        [_, check] = compare_outputs("m", "ref", {**theirs, "z": unmasked}, theirs, SOFTMAX).checks
+        assert not check.ok
+
+
 def test_softmax_inputs_become_outputs_once() -> None:
     f32 = TensorProto.FLOAT
     nodes = [
@@ -107,6 +133,32 @@ def test_softmax_inputs_become_outputs_once() -> None:
         assert [o.name for o in extended.graph.output] == ["p", "n", "z"]
         assert [o.name for o in model.graph.output] == ["p", "n"]
         assert softmax_inputs_as_outputs(extended)[0] is extended
+
+
+@pytest.mark.parametrize("is_stated", [True, False])
+def test_nothing_need_be_known_of_the_softmax_but_its_type(is_stated: bool) -> None:
+    """onnx infers no shapes beyond an operator that it does not know."""
+    nodes = [
+        node("Odd", ["x"], ["z"], domain="com.example"),
+        node("Softmax", ["z"], ["s"]),
+        node("Flatten", ["s"], ["p"]),
+    ]
+    model = graph_model(nodes, {"x": (2, 3)}, ["p"], domains=["com.example"])
+    stated = helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 1, 3])
+    model.graph.value_info.extend([stated] if is_stated else [])
+    extended, _ = softmax_inputs_as_outputs(model)
+    z = extended.graph.output[-1]
+    assert z.name == "z" and z.type.tensor_type.elem_type == TensorProto.FLOAT
+    assert z.type.tensor_type.HasField("shape") == is_stated
+
+
+def test_a_network_with_a_causal_mask_is_verified(tmp_path: Path) -> None:
+    net = Net(x=(5, 5))
+    mask = np.triu(np.full((5, 5), -np.inf, np.float32), 1)
+    probabilities = net.op("Softmax", net.op("Add", "x", net.constant(mask)))
+    onnx.save(net.model(net.reshape(probabilities, 25)), tmp_path / "m.onnx")
+    found = ap.verify(tmp_path / "m.onnx", threads=1)
+    assert found.ok and len(found.checks) == 2, found.table().text()
 
 
 def test_rows_follow_the_axis() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
@@ -229,6 +230,42 @@ def test_finalists_that_nobody_can_time_again_stay_as_they_are(tmp_path: Path) -
         assert list(found.history.finalists) == before and len(before) > 1
         assert database.records(task.key) == records
     assert reports[-1].phase is Phase.RETIMED
+
+
+@dataclass
+class Compiling(FormulaRunner):
+    """Its results name the code, which *version* is part of."""
+
+    version: str = "1"
+
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        return replace(super().answer(task, state), object_digest=self._digest(state))
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        timed = super().retime(task, candidates, rounds=rounds) or []
+        digests = map(self._digest, candidates)
+        return [replace(r, object_digest=d) for r, d in zip(timed, digests, strict=True)]
+
+    def _digest(self, state: State) -> str:
+        return f"{self.version}: {state.history}"
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_time_is_recorded_only_with_the_code_that_took_it(tmp_path: Path, version: str) -> None:
+    task = matmul(48, 48, 48)
+    with Database(tmp_path / "a.db") as database:
+        rounds(search(task, Compiling(noise=0.5), database=database), 24)
+        before = database.records(task.key)
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, Compiling(version=version), database=database)
+        found.resume()
+        finalists = list(found.history.finalists)
+        found.retime()
+        assert len(finalists) > 1 and found.history.retimed == (version == "1")
+        assert (found.history.finalists == finalists) == (version == "2")
+        assert (database.records(task.key) == before) == (version == "2")
 
 
 def test_resume_goes_on_from_the_records(tmp_path: Path) -> None:

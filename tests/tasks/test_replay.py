@@ -415,6 +415,25 @@ def test_real_runs_have_the_same_history_and_bytes_here_and_in_another_process(p
     assert all(timed == rebuilt != "" for timed, rebuilt in programs)
 
 
+class Named(FormulaRunner):
+    """Its results name the code that was timed."""
+
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        return replace(super().answer(task, state), object_digest=str(state.history))
+
+
+def test_the_timed_code_is_that_of_the_run_whatever_is_recorded_later(path: Path) -> None:
+    tune(path, Budget(trials=8), Named())
+    before = replayed(path)
+    assert before.tasks and all(task.timed for task in before.tasks)
+    with Database(path) as database:
+        for entry in TASKS:
+            best = database.best(entry.task.key)
+            assert best is not None
+            database.complete(best, MeasureResult(TrialKind.REFUTED, reason="reads outside"))
+    assert replayed(path).tasks == before.tasks
+
+
 def test_other_code_is_refused(path: Path) -> None:
     tune(path, Budget(trials=8), FormulaRunner())
     again = replayed(path)

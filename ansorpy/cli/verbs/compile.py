@@ -82,7 +82,7 @@ def compile(
     if report is not None:
         _demand_report(report, requests[0])
     talk = Talk(quiet, verbose, as_json)
-    peers = _peers(model, arguments, against) if against else []
+    peers = _peers(model, arguments, against, quiet=quiet) if against else []
     with accounted(requests[0], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
         lookup = Lookup(model, plugins=plugin or (), **those(LookupArguments, arguments))
@@ -113,9 +113,9 @@ def _write_report(
 
 
 def _peers(
-    model: Path, arguments: CompileArguments, against: Sequence[str]
-) -> list[PeerTimed]:  # fmt: skip
+    model: Path, arguments: CompileArguments, against: Sequence[str], *, quiet: bool
+) -> list[PeerTimed]:
     """The time of *model* in the engines *against*."""
     from ansorpy.cli.peers import peers_timed
 
-    return peers_timed(model, arguments, against)
+    return peers_timed(model, arguments, against, quiet=quiet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from ansorpy.api.arguments import SizeArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
 from ansorpy.cost.split_kinds import Split
+from ansorpy.options import declared
 
 if TYPE_CHECKING:
     from ansorpy.api.train_model import Source
@@ -32,16 +34,30 @@ class Action(StrEnum):
     eval = "eval"
 
 
+_Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[FILE]...",
+        help="record: .onnx files; train: datasets or a tuning database; eval: datasets.",
+    ),
+]
+_CostModels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="eval: models by name or file; train: one by name; default: analytic and boosted, "
+        "to train boosted.",
+    ),
+]
+_HeldOut = Annotated[
+    Split, typer.Option(metavar="NAME", help=f"eval: what is held out: {', '.join(Split)}.")
+]
+
+
 @with_options
 def dataset(
     action: Annotated[Action, typer.Argument(metavar="record|train|eval", help="What to do.")],
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="record: .onnx files; train: datasets or a tuning database; eval: datasets.",
-        ),
-    ] = None,
+    files: _Files = None,
     *,
     output: Annotated[
         Path | None,
@@ -58,18 +74,8 @@ def dataset(
         int | None, typer.Option(min=1, help="record: threads of the programs.")
     ] = None,
     target: Annotated[str, typer.Option(help="record, train: the machines.")] = "host",
-    cost_model: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="eval: models by name or file; train: one by name; default: analytic and boosted, "
-            "to train boosted.",
-        ),
-    ] = None,
-    split: Annotated[
-        Split,
-        typer.Option(metavar="NAME", help=f"eval: what is held out: {', '.join(Split)}."),
-    ] = Split.BY_TASK,
+    cost_model: _CostModels = None,
+    split: _HeldOut = Split.BY_TASK,
     plugin: Plugins = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -79,15 +85,41 @@ def dataset(
     """Record measured programs of networks and of random operators, train a cost model on such data
     or on the trials of a tuning database, or evaluate how well models rank programs they never saw.
     """
+    from ansorpy.api.plugins import load_plugins
+
+    of_record: dict[str, object] = {
+        "--random": random, "--programs": programs != 64, "--time-limit": time_limit,
+        "--threads": threads, **{a.flag: arguments.get(a.name) for a in declared(SizeArguments)},
+    }  # fmt: skip
+    of_eval = {"--split": split is not Split.BY_TASK}
+    unused: dict[Action, dict[str, object]] = {
+        Action.record: {"--cost-model": cost_model, "--json": as_json, **of_eval},
+        Action.train: {**of_record, **of_eval},
+        Action.eval: {"--output": output, "--target": target != "host", **of_record},
+    }
+    _refuse(action, unused[action])
+    load_plugins(plugin or ())
     given = files or []
     if action is Action.record:
         _record(
             given, output, random, programs, time_limit, threads, target, seed, quiet, arguments
         )
     elif action is Action.train:
-        _train(given, output, (cost_model or ["boosted"])[-1], target, plugin, as_json)
+        _train(given, output, (cost_model or ["boosted"])[-1], target, seed, as_json)
     else:
-        _evaluate(given, cost_model or ["analytic", "boosted"], split, plugin, seed, quiet, as_json)
+        _evaluate(given, cost_model or ["analytic", "boosted"], split, seed, quiet, as_json)
+
+
+def _refuse(action: Action, unused: Mapping[str, object]) -> None:
+    """Raise :class:`UsageError` if an option that *action* does not use has a value."""
+    from ansorpy.errors import UsageError
+
+    for option, value in unused.items():
+        if value:
+            raise UsageError(
+                f"dataset {action.value} does not use {option}",
+                hint="leave it out; ansorpy dataset --help says what each action takes",
+            )
 
 
 def _record(
@@ -125,10 +157,8 @@ def _record(
 
 
 def _train(
-    files: list[Path], output: Path | None, name: str, target: str, plugin: list[Path] | None,
-    as_json: bool,
-) -> None:  # fmt: skip
-    from ansorpy.api.plugins import load_plugins
+    files: list[Path], output: Path | None, name: str, target: str, seed: int, as_json: bool
+) -> None:
     from ansorpy.api.train_model import opened
     from ansorpy.cost.models import MODELS
     from ansorpy.errors import UsageError
@@ -140,23 +170,24 @@ def _train(
             "training needs data and a file for the model",
             hint="write: ansorpy dataset train programs.npz -o model.txt",
         )
-    load_plugins(plugin or ())
     MODELS.factory(name)  # refuse an unknown one at once
     demand_writable(output)
     train = {"boosted": _boosted, "static_linear": _weights}.get(name, partial(_network, name))
     with opened(files) as source:
-        facts, said = train(source, Target.parse(target), output)
+        facts, said = train(source, Target.parse(target), output, seed)
     if as_json:
         print(json.dumps(facts, indent=2))
     else:
         print(f"wrote {output}: {said}")
 
 
-def _boosted(source: Source, target: Target, output: Path) -> tuple[dict[str, object], str]:
+def _boosted(
+    source: Source, target: Target, output: Path, seed: int
+) -> tuple[dict[str, object], str]:
     from ansorpy.api.train_model import train_model
     from ansorpy.evaluation.ranking import figures, overall_table
 
-    found = train_model(source, target)
+    found = train_model(source, target, seed=seed)
     found.save(output)
     model = found.model
     facts = {
@@ -169,7 +200,9 @@ def _boosted(source: Source, target: Target, output: Path) -> tuple[dict[str, ob
     return facts, f"{trained}{failed}{table}"
 
 
-def _weights(source: Source, target: Target, output: Path) -> tuple[dict[str, object], str]:
+def _weights(
+    source: Source, target: Target, output: Path, seed: int
+) -> tuple[dict[str, object], str]:
     from ansorpy.api.train_model import fit_weights
 
     found = fit_weights(source, target)
@@ -185,7 +218,7 @@ def _weights(source: Source, target: Target, output: Path) -> tuple[dict[str, ob
 
 
 def _network(
-    name: str, source: Source, target: Target, output: Path
+    name: str, source: Source, target: Target, output: Path, seed: int
 ) -> tuple[dict[str, object], str]:
     from ansorpy.api.train_model import train_network
     from ansorpy.cost.models import MODELS
@@ -198,15 +231,13 @@ def _network(
     if is_network and output.suffix != ".npz":
         path = shlex.quote(str(output.with_suffix(".npz")))
         raise UsageError("networks are saved as arrays", hint=f"write: -o {path}")
-    write_network(train_network(source, name, target), output)
+    write_network(train_network(source, name, target, seed=seed), output)
     return {"model": name}, f"the network {name}"
 
 
 def _evaluate(
-    files: list[Path], models: list[str], split: Split, plugin: list[Path] | None, seed: int,
-    quiet: bool, as_json: bool,
-) -> None:  # fmt: skip
-    from ansorpy.api.plugins import load_plugins
+    files: list[Path], models: list[str], split: Split, seed: int, quiet: bool, as_json: bool
+) -> None:
     from ansorpy.api.train_model import evaluate_models, read_datasets
     from ansorpy.errors import UsageError
     from ansorpy.evaluation.ranking import models_table
@@ -216,7 +247,6 @@ def _evaluate(
         raise UsageError(
             "an evaluation needs data", hint="write: ansorpy dataset eval programs.npz"
         )
-    load_plugins(plugin or ())
     found = evaluate_models(
         models,
         read_datasets(files),

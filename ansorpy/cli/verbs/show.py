@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["show"]
 
+_NEST = "nest"
+
 
 @with_options
 def show(
@@ -41,7 +43,7 @@ def show(
             "program, or of a network generated code: llvm or asm for CPUs, cuda or ptx for GPUs, "
             "c for C.",
         ),
-    ] = "nest",
+    ] = _NEST,
     limits: Annotated[
         bool,
         typer.Option(
@@ -64,17 +66,20 @@ def show(
     from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.program_text import require_form
     from ansorpy.cli.status_line import busy
+    from ansorpy.errors import UsageError
 
     load_plugins(plugin or ())
     lookup = Lookup(model, plugins=plugin or (), **arguments)
     if limits:
-        _show_limits(lookup, as_json)
+        _show_limits(lookup, task, form, as_json)
         return
     if is_library(model):
         _show_library(lookup, task, form, as_json)
         return
     if task is not None:
         require_form(form, lookup.request.target)
+    elif form != _NEST:
+        raise UsageError("--as is for one task of a network", hint="name it with --task")
     with busy(f"reading {model}"):
         project = lookup.project
     if task is None:
@@ -85,12 +90,15 @@ def show(
         _show_task(lookup, task, form, as_json)
 
 
-def _show_limits(lookup: Lookup, as_json: bool) -> None:
+def _show_limits(lookup: Lookup, task: str | None, form: str, as_json: bool) -> None:
     from ansorpy.api.evaluate.profiling import predictions_of
+    from ansorpy.errors import UsageError
     from ansorpy.evaluation.profile import bounds_table, profile_table
     from ansorpy.evaluation.tables import say
     from ansorpy.evaluation.tables import show as show_table
 
+    if task is not None or form != _NEST:
+        raise UsageError("--limits is for all calls", hint="leave --task and --as out")
     time = "us predicted"
     calls, memory = predictions_of(lookup)
     if as_json:

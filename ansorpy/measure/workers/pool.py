@@ -82,8 +82,10 @@ def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tu
         readable = selector.select(max(0.0, first - time.monotonic()))
         ready = {key.fileobj for key, _ in readable}
     for worker, (index, deadline) in list(busy.items()):
-        reply = worker.receive(0.0) if worker in ready else None
-        if reply is None and time.monotonic() >= deadline:
+        # If this process was suspended (Ctrl-Z), the wait ends without a look at the answers.
+        is_late = time.monotonic() >= deadline
+        reply = worker.receive(0.0) if worker in ready or is_late else None
+        if reply is None and is_late:
             reply = worker.fail_timeout(timeout_s)
         if reply is not None:
             del busy[worker]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -174,6 +175,25 @@ def test_requests_of_workers_that_the_system_kills_are_repeated_once(worker, tmp
     found = dict(ask_all([worker], messages, 10.0))
     assert found[0] == Message("spared")
     assert found[1] == Failure("crash", "the worker was killed by SIGKILL", was_killed=True)
+
+
+def test_an_answer_that_came_while_the_driver_was_suspended_counts(worker, monkeypatch):
+    class Suspended(selectors.DefaultSelector):
+        """Is stopped from the wait's start to past its end, as by Ctrl-Z, and then finds nothing.
+
+        That is how ``epoll_wait``, which SIGCONT interrupts, ends.
+        """
+
+        def select(self, timeout=None):
+            super().select()
+            assert timeout is not None
+            time.sleep(timeout)
+            return []
+
+    assert worker.make_ready() is None
+    monkeypatch.setattr(selectors, "DefaultSelector", Suspended)
+    [(_, reply)] = ask_all([worker], [Message("echo", {"n": 1})], 0.05)
+    assert reply == Message("echo", {"n": 1})
 
 
 def test_time_without_a_core_is_not_the_candidates():
