@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,12 +75,14 @@ def test_split_keeps_sizes_open_until_bound():
 
 
 def test_numbers_of_numpy_are_numbers():
-    state, _ = State.initial(matmul_relu()).split("C", "k", (None, np.int64(4)))
-    state = state.parallel("D", ["i", "j"], count=np.uint8(1)).pragma_unroll("C", np.int32(16))
-    assert str(state.resolve({"C.k/1": np.int64(2)}).history).splitlines() == [
-        "state, _ = state.split('C', 'k', (2, 4))",
+    four: Any = np.int64(4)
+    one: Any = np.uint8(1)
+    state, _ = State.initial(matmul_relu()).split("C", "k", (None, four))
+    state = state.parallel("D", ["i", "j"], count=one).pragma_unroll("C", four)
+    assert str(state.resolve({"C.k/1": four}).history).splitlines() == [
+        "state, _ = state.split('C', 'k', (4, 4))",
         "state = state.parallel('D', ['i', 'j'], count=1)",
-        "state = state.pragma_unroll('C', max_step=16)",
+        "state = state.pragma_unroll('C', max_step=4)",
     ]
     assert repr(OneOf(tuple(np.arange(1, 3)))) == "OneOf((1, 2))"
 
