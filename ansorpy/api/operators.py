@@ -132,6 +132,9 @@ def build(
     states = _states(state)
     definition, made_for = states[0].definition, as_target(target)
     _demand_inside(definition)
+    for given in states:
+        if given.history:  # without steps, it computes its definition as written
+            given.check()
     name = "_".join(op.name for op in definition.outputs)
     task = Task(definition, made_for, made_for.threads(threads), name=name)
     lowered = _lowered(states)

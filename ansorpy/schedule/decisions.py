@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
+from operator import index
 from typing import TypeAlias
 
 import numpy as np
 
 from ansorpy.arrays import Ints
+from ansorpy.errors import ScheduleError
 from ansorpy.schedule.tables.size import Size, product
 
 __all__ = [
@@ -57,9 +59,25 @@ def known(factors: Product) -> int | None:
 
 @dataclass(frozen=True, repr=False)
 class OneOf:
-    """A choice among *values*, left to the search: ``state.split("C", "j", (OneOf((8, 16)),))``."""
+    """A choice among *values*, left to the search: ``state.split("C", "j", (OneOf((8, 16)),))``.
+
+    Raises:
+        ScheduleError: There are no *values*, or they are not whole numbers.
+    """
 
     values: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        try:
+            values = tuple(map(index, self.values))
+        except TypeError:
+            values = ()
+        if not values:
+            raise ScheduleError(
+                f"{self.values!r} are no numbers to choose from",
+                hint="give a tuple of one int or more",
+            )
+        object.__setattr__(self, "values", values)
 
     def __repr__(self) -> str:
         return f"OneOf({self.values})"

@@ -351,7 +351,8 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
     """Check that overlapping tiles add no term to a sum twice.
 
     A sum begins before its outermost reduce loop that repeats; an iteration that runs again outside
-    that loop begins the sum anew, unless another thread runs it.
+    that loop begins the sum anew, unless another thread runs it, or another lane of a vector: all
+    lanes begin before any of them adds.
     """
     body = found.op.body
     adds = isinstance(body, Reduce) and body.kind in (ReduceKind.SUM, ReduceKind.PROD)
@@ -360,7 +361,8 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
         return
     reduce = _reduce(found)
     begun = next((loop for loop in reduce if loop.extent != 1), reduce[-1])
-    outside = [loop.var for loop in found.own[: found.own.index(begun)]]
+    around = found.own[: found.own.index(begun)]
+    outside = [loop.var for loop in around if loop.kind is not ForKind.VECTORIZED]
     terms = [found.axes[axis] for axis in (*found.op.axes, *found.op.reduce_axes)]
     elements = [found.axes[axis] for axis in found.op.axes]
     every = [loop.var for loop in found.own]

@@ -122,8 +122,7 @@ class State:
 
     def index(self, ref: StageRef) -> int:
         """Position of a stage in :attr:`stages`."""
-        name = self.stage(ref).name
-        return next(n for n, stage in enumerate(self.stages) if stage.name == name)
+        return list(self._by_name).index(self._on(ref))
 
     def attached(self, ref: StageRef) -> tuple[Stage, ...]:
         """The stages computed inside a loop of this one."""
@@ -304,9 +303,10 @@ class State:
 
         With *together*, the last two are taken in strips of so many iterations, if these divide.
         """
-        if len(iters) == 1:
-            return self, self.stage(stage).iter(loop_name(iters[0]))
-        step = loops.FuseStep(self._on(stage), loop_names(iters), together)
+        names = loop_names(iters)
+        if len(names) == 1:
+            return self, self.stage(stage).iter(names[0])
+        step = loops.FuseStep(self._on(stage), names, together)
         state = self.do(step)
         return state, state.stage(step.stage).iter(step.fused)
 

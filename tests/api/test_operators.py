@@ -105,3 +105,15 @@ def test_open_decisions_are_refused_by_name() -> None:
     state, _ = ap.State.initial(matmul_relu(8, 8, 8)).split("C", "i", (None,))
     with pytest.raises(ScheduleError, match=r"decisions are still open: C\.i"):
         ap.build(state)
+
+
+def test_schedules_that_are_not_legal_are_refused() -> None:
+    """The threads of ``D`` would share the rows of ``C`` that each of them needs."""
+    A = ap.placeholder((8, 8), name="A")
+    C = ap.compute((8, 8), lambda i, j: A[i, j] * 2.0, name="C")
+    D = ap.compute((8, 8), lambda i, j: C[i, j] + 1.0, name="D")
+    state = ap.State.initial([A, D]).compute_at("C", "D", "i").parallel("D", ["i"])
+    x = np.ones((8, 8), np.float32)
+    np.testing.assert_array_equal(ap.build(state)(x), x * 2 + 1)
+    with pytest.raises(ScheduleError, match='share the memory of "C"'):
+        ap.build(state.set_scope("C", "workspace"))

@@ -109,6 +109,16 @@ def test_threads_do_not_add_to_the_sums_of_overlapping_tiles(how: str) -> None:
     assert how != "parallel" or "parallel" in str(error.step)
 
 
+def test_lanes_do_not_add_to_the_sums_of_overlapping_tiles() -> None:
+    state, (outer, inner) = product().split("C", "i", (5,), tail="shift")
+    within = state.reorder("C", [outer, "j", "k", inner]).vectorize("C", [inner])
+    assert within.check() and within.reorder("C", [outer, inner, "j", "k"]).check()
+    across = state.reorder("C", ["j", "k", inner, outer]).vectorize("C", [outer])
+    assert refusal(across.reorder("C", [outer, "j", "k", inner])).message == (
+        'tiles of "i" overlap, and several iterations inside "k" add the same terms'
+    )
+
+
 def test_threads_may_repeat_what_is_no_sum() -> None:
     a = placeholder((13,), name="A")
     state = State.initial([a, compute((13,), lambda i: a[i] * 2.0, name="B")])

@@ -12,6 +12,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.stage import Attach
 from ansorpy.schedule.state import StageRef, State
@@ -133,6 +134,16 @@ def test_an_output_that_others_read_is_stored_whole(
         (lambda s: s.pragma_unroll("D", -1), "-1 is too small"),
         (lambda s: s.rfactor("R", "k", -1), "none of number -1"),
         (lambda s: s.rfactor("R", "k", 2), "none of number 2"),
+        (lambda s: s.split("R", "k", (None, 2))[0].rfactor("R", "k.2"), "a reduce loop is open"),
+        (lambda s: s.fuse("D", ["i", "j"], together=0), "strips of 0 iterations are none"),
+        (lambda s: s.fuse("D", "i"), "loops are given as a list"),
+        (lambda s: s.fuse("D", s.stage("D").iters[0]), "loops are given as a list"),
+        (lambda s: s.split("D", "i", (4.0,)), "4.0 is not a whole number"),
+        (lambda s: s.split("D", "i", "48"), "'4' is not a whole number"),
+        (lambda s: s.split("B", "i", (None,))[0].resolve({"B.i/1": 2.5}), "2.5 is not a whole"),
+        (lambda s: s.parallel("D", ["i"], count="1"), "'1' is not a whole number"),
+        (lambda s: s.pragma_unroll("D", OneOf(())), "no numbers to choose from"),
+        (lambda s: s.pragma_unroll("D", OneOf((0, 1.5))), "no numbers"),  # type: ignore[arg-type]
         (
             lambda s: s.split("B", "i", (2,))[0].follow_fused_split("D", "i", [("B", "i")], -1),
             "level -1 is out of range",
@@ -146,12 +157,18 @@ def test_lists_that_are_empty_and_numbers_out_of_range_are_refused(
         act(State.initial(two_outputs()))
 
 
+def test_a_tail_has_one_of_the_names() -> None:
+    with pytest.raises(ScheduleError, match="'gaurd' is not a tail") as caught:
+        State.initial(two_outputs()).split("D", "i", (4,), tail="gaurd")  # type: ignore[arg-type]
+    assert "guard, cover, whole, shift, even, peel" in str(caught.value)
+
+
 def test_a_reduction_does_not_follow_its_producer() -> None:
     a, w = placeholder((6,), name="A"), placeholder((4,), name="W")
     b = compute((6,), lambda i: a[i] + 1.0, name="B")
     k = reduce_axis(4, name="k")
     r = compute((6,), lambda i: sum(b[i] * w[k], axis=k), name="R")
-    with pytest.raises(ScheduleError, match="must not be split yet, nor be a reduction"):
+    with pytest.raises(ScheduleError, match="must have unchanged loops, and no reduction"):
         State.initial([a, w, r]).reverse_compute_at("R", "B", "i")
 
 
@@ -215,6 +232,22 @@ def test_stages_that_start_anew_do_not_lose_how_their_loops_run(how: str) -> Non
     reduction = next(it for it in state.stage("C").iters if it.kind is AxisKind.REDUCE)
     with pytest.raises(ScheduleError, match="only reduce loops may be split or fused"):
         state.rfactor("C", reduction)
+
+
+MOVED: dict[str, Callable[[State], State]] = {
+    "parallel": lambda s: s.parallel("D", ["i"]),
+    "reordered": lambda s: s.reorder("D", ["j", "i"]),
+    "to be unrolled": lambda s: s.pragma_unroll("D", 16),
+    "split": lambda s: s.split("D", "i", (2,))[0],
+    "around another": lambda s: s.compute_at("C", "D", "j"),
+}
+
+
+@pytest.mark.parametrize("how", MOVED)
+def test_a_consumer_that_takes_other_loops_does_not_lose_how_its_own_run(how: str) -> None:
+    state, (outer, _) = MOVED[how](of_one_product()).split("C", "i", (2,))
+    with pytest.raises(ScheduleError, match="must have unchanged loops"):
+        state.reverse_compute_at("D", "C", outer)
 
 
 @pytest.mark.parametrize(

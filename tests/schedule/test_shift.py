@@ -82,6 +82,16 @@ def test_a_sum_in_shared_memory_is_not_repeated() -> None:
         lower(state.reorder("C", ["k", "i.0", "i.1", "j"]))
 
 
+def test_a_vector_has_lanes_of_one_tile_of_a_sum() -> None:
+    """All lanes begin their sums before any of them adds to an element that tiles share."""
+    state, (outer, inner) = State.initial(matmul()).split("C", "i", (4,), tail="shift")
+    within = state.reorder("C", ["j", "k", outer, inner]).vectorize("C", [inner])
+    check(within.reorder("C", [outer, inner, "j", "k"]))
+    across = state.reorder("C", ["j", "k", inner, outer]).vectorize("C", [outer])
+    with pytest.raises(ScheduleError, match="another thread, lane or iteration adds to"):
+        lower(across.reorder("C", [outer, "j", "k", inner]))
+
+
 @pytest.mark.parametrize("loop", ["k", "j.1"])
 def test_only_space_axes_themselves_are_shifted(loop: str) -> None:
     state, _ = State.initial(matmul()).split("C", "j", (16,))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
+import numpy as np
 import pytest
 
 from ansorpy.errors import ForeignFile, ScheduleError
@@ -70,6 +72,19 @@ def test_split_keeps_sizes_open_until_bound():
     bound = state.resolve({"C.k/1": 2})
     assert [it.extent for it in bound.stage("C").iters] == [4, 8, 2, 2, 4]
     assert not bound.is_open
+
+
+def test_numbers_of_numpy_are_numbers():
+    four: Any = np.int64(4)
+    one: Any = np.uint8(1)
+    state, _ = State.initial(matmul_relu()).split("C", "k", (None, four))
+    state = state.parallel("D", ["i", "j"], count=one).pragma_unroll("C", four)
+    assert str(state.resolve({"C.k/1": four}).history).splitlines() == [
+        "state, _ = state.split('C', 'k', (4, 4))",
+        "state = state.parallel('D', ['i', 'j'], count=1)",
+        "state = state.pragma_unroll('C', max_step=4)",
+    ]
+    assert repr(OneOf(tuple(np.arange(1, 3)))) == "OneOf((1, 2))"
 
 
 def test_factors_are_decided_together_or_each_as_a_choice():

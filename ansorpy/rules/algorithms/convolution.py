@@ -101,7 +101,7 @@ def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | No
         return None
     windows: list[Window] = []
     data_axes: list[tuple[int, Axis]] = []
-    [access] = [access for access in accesses(op) if access.indices is data.indices]
+    access = next(access for access in accesses(op) if access.indices is data.indices)
     for dim, found in enumerate(access.terms):
         if found is None:
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.analysis.affine import index_terms
+from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import (
     Axis,
@@ -96,10 +98,14 @@ class Transposed:
         return tuple(axis for _, axis in self.data_axes if axis not in self.channels)
 
 
-def find_transposed(dag: ComputeDAG) -> list[Transposed]:
-    """Every transposed convolution of *dag*, in order; matched on its reads, not on names."""
+@lru_cache(maxsize=8)
+def find_transposed(dag: ComputeDAG) -> tuple[Transposed, ...]:
+    """Every transposed convolution of *dag*, in order; matched on its reads, not on names.
+
+    Several algorithms ask for those of the same DAG, and all reads of long windows take seconds.
+    """
     found = [_match(dag, op) for op in dag.computes if op not in dag.constant_ops]
-    return [conv for conv in found if conv is not None]
+    return tuple(conv for conv in found if conv is not None)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ def _guarded(dag: ComputeDAG, e: Expr) -> _Guarded:
     conditions: list[Expr] = []
     while True:
         if isinstance(e, Select) and isinstance(e.other, Const) and e.other.value == 0:
-            conditions += _conjuncts(e.cond)
+            conditions += conjuncts(e.cond)
             e = e.then
             continue
         source = e.source if isinstance(e, Load) else None
@@ -144,12 +150,6 @@ def _guarded(dag: ComputeDAG, e: Expr) -> _Guarded:
             break
         return _Guarded(inner.value, (*conditions, *inner.conditions))
     return _Guarded(e, tuple(conditions))
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Binary) and condition.op is BinaryOp.AND:
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]
 
 
 def _as_transposed(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.gpu.row_blocks import RowBlock, RowKernel, is_single, row_kernel
-from ansorpy.rules.matching.chain import ancestors, find_chain, reused_axes
+from ansorpy.rules.matching.chain import find_chain, reused_axes
 from ansorpy.rules.matching.packed import has_columns_of_its_own
 from ansorpy.rules.matching.relations import has_reduce_iters
 from ansorpy.rules.matching.rowwise import is_evaluated_once
@@ -79,12 +79,13 @@ def _given(state: State, products: tuple[str, str]) -> State | str:
 
     If one of these inputs is a sum, which each block would repeat, returns that reason instead.
     """
-    first, kept = products[0], {*products, *state.constant_stages}
+    dag, kept = state.current_dag, {*products, *state.constant_stages}
+    first, last = (state.stage(name).op for name in products)
+    read = {*dag.leading_to(first), *dag.leading_to(last)}
     for stage in reversed(state.stages):
         if stage.is_placeholder or stage.inlined or stage.name in kept:
             continue
-        read_by = {name for name in products if stage.name in ancestors(state, state.stage(name))}
-        if read_by and first not in ancestors(state, stage):
+        if stage.op in read and first not in dag.leading_to(stage.op):
             if has_reduce_iters(stage):
                 return f'each block that reads "{stage.name}" would compute its sums again'
             state = state.compute_inline(stage.name)

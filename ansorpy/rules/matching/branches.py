@@ -35,7 +35,7 @@ def branch_axes(op: ComputeOp) -> frozenset[str]:
     found: set[str] = set()
     for expr in walk(op.body):
         if isinstance(expr, Select):
-            for cond in _conjuncts(expr.cond):
+            for cond in _comparisons(expr.cond):
                 if _is_equality(cond) and isinstance(cond.a, Axis):
                     found.add(cond.a.name)
     return frozenset(found)
@@ -68,7 +68,7 @@ def chosen_by_remainder(op: ComputeOp) -> frozenset[str]:
     found: set[str] = set()
     for expr in walk(op.body):
         if isinstance(expr, Select):
-            for cond in _conjuncts(expr.cond):
+            for cond in _comparisons(expr.cond):
                 if _is_equality(cond):
                     found |= {
                         axis.name
@@ -89,12 +89,12 @@ def formulas(op: ComputeOp) -> int:
     return prod((*by_axis, *by_remainder))
 
 
-def _conjuncts(cond: Expr) -> Iterator[Compare]:
+def _comparisons(cond: Expr) -> Iterator[Compare]:
     if isinstance(cond, Compare):
         yield cond
     elif isinstance(cond, Binary):
         for side in children(cond):
-            yield from _conjuncts(side)
+            yield from _comparisons(side)
 
 
 def _is_equality(cond: Compare) -> bool:

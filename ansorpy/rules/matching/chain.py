@@ -10,7 +10,7 @@ from ansorpy.ir.expr import Axis, walk
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.matching.branches import periods
 from ansorpy.rules.matching.packed import has_columns_of_its_own
-from ansorpy.rules.matching.relations import consumers, has_reduce_iters, is_input
+from ansorpy.rules.matching.relations import has_reduce_iters, is_input
 from ansorpy.rules.predicates import (
     has_data_reuse,
     is_repeated_in_tiles,
@@ -19,7 +19,7 @@ from ansorpy.rules.predicates import (
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
-__all__ = ["Chain", "ancestors", "find_chain", "is_read_once", "reused_axes"]
+__all__ = ["Chain", "find_chain", "is_read_once", "reused_axes"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def find_chain(state: State, end: str | None = None) -> Chain | str:
         state, name = state.cache_write(last.name, "local")
         members, product = _members(state, last.name), state.stage(name)
         last = members[-1]
-    downstream = {s.name for s in members if product.name in ancestors(state, s)}
+    downstream = _depending_on(state, product)
     before = tuple(s for s in members if s is not product and s.name not in downstream)
     if all(axis.extent == 1 for axis in last.compute.axes):
         return "the result is a single element"
@@ -119,14 +119,13 @@ def _computes(state: State, stage: Stage) -> bool:
     return any(len(reads) > 1 for reads in state.current_dag.reads(op).values())
 
 
-def ancestors(state: State, stage: Stage) -> frozenset[str]:
-    """Names of the stages with loops on which *stage* depends."""
-    found: set[str] = set()
-    for other in reversed(state.stages):
-        readers = consumers(state, other)
-        if stage in readers or any(reader.name in found for reader in readers):
-            found.add(other.name)
-    return frozenset(found)
+def _depending_on(state: State, stage: Stage) -> set[str]:
+    """Names of the stages that depend on *stage*."""
+    dag, found = state.current_dag, {stage.name}
+    for op in dag.computes:
+        if any(read.name in found for read in dag.reads(op)):
+            found.add(op.name)
+    return found - {stage.name}
 
 
 def reused_axes(state: State, last: str, product: str) -> frozenset[str]:

@@ -18,8 +18,6 @@ __all__ = [
     "Skeleton", "placed_like", "places_after", "replayed", "rows_of", "skeleton_of",
 ]  # fmt: skip
 
-"""A recorded schedule, with every number filled in."""
-
 Skeleton: TypeAlias = tuple[Step, ...]
 
 _PLACES = (ComputeAtStep, ComputeInlineStep, ComputeRootStep)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 
 from ansorpy.ir.dag import ComputeDAG, loads_of
-from ansorpy.ir.expr import Expr, Load
+from ansorpy.ir.expr import Axis, AxisKind, Expr, Load
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
-__all__ = ["map_loads", "replace_ops", "with_body"]
+__all__ = ["fresh_axes", "map_loads", "replace_ops", "with_body"]
 
 
 class _LoadMapper(Rewriter):
@@ -25,6 +25,11 @@ class _LoadMapper(Rewriter):
 def map_loads(expr: Expr, fn: Callable[[Load], Expr]) -> Expr:
     """*expr* with every load replaced by ``fn(load)``, indices first; same object if unchanged."""
     return _LoadMapper(fn).expr(expr)
+
+
+def fresh_axes(axes: Iterable[Axis], kind: AxisKind = AxisKind.SPACE) -> tuple[Axis, ...]:
+    """New axes of *kind* with the names and extents of *axes*."""
+    return tuple(Axis(axis.name, axis.extent, kind) for axis in axes)
 
 
 def with_body(op: ComputeOp, body: Expr) -> ComputeOp:

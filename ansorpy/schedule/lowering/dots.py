@@ -39,6 +39,7 @@ from ansorpy.ir.extents import least
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute
+from ansorpy.schedule.lowering.dag_edit import fresh_axes
 
 __all__ = ["DotForm", "dot_form", "function_for", "in_words"]
 
@@ -127,7 +128,7 @@ def in_words(
     inner = ComputeOp(name(f"{op.name}.dot"), op.shape, op.axes, words.axes, reduction, op.attrs)
     taken_off = words.correction(loads[1 - moved], loads[moved].dtype)
     words.made.append(inner)
-    axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
+    axes = fresh_axes(op.axes)
     body = substitute(taken_off, dict(zip(op.axes, axes, strict=True)))
     final = ComputeOp(op.name, op.shape, axes, (), Load(inner, axes) + body)
     return final, words.made
@@ -207,10 +208,10 @@ class _Words:
     def correction(self, other: Load, moved: DType) -> Expr:
         """The negative of the amount that moving an operand of type *moved* adds to every sum."""
         scale = -_OFFSET if moved is DType.INT8 else _OFFSET
-        reduce = tuple(Axis(k.name, k.extent, AxisKind.REDUCE) for k in self.op.reduce_axes)
+        reduce = fresh_axes(self.op.reduce_axes, AxisKind.REDUCE)
         used = {e for index in other.indices for e in walk(index)}
         space = tuple(axis for axis in self.op.axes if axis in used)
-        fresh = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in space)
+        fresh = fresh_axes(space)
         old, new = (*space, *self.op.reduce_axes), (*fresh, *reduce)
         mapping: dict[Var, Expr] = dict(zip(old, new, strict=True))
         value = substitute(other, mapping).astype(DType.INT32) * scale

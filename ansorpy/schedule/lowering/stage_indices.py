@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.analysis.affine import divisor_of, linear
+from ansorpy.ir.analysis.interval import can_prove
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
     Axis,
@@ -22,7 +23,7 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.extents import Extent, Symbolic, most
-from ansorpy.ir.loops import ForKind, If, Stmt, Store
+from ansorpy.ir.loops import ForKind, If, Seq, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp
@@ -115,8 +116,12 @@ class StageIndices:
         values = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
         needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
         guards = [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
-        alike = (self._of_first_lane(g) for g in guards)
-        kept = [g for g in alike if any(_is_loop(e) for e in walk(g))]
+        kept: list[Expr] = []
+        for condition in map(self._of_first_lane, guards):
+            if any(_is_loop(e) for e in walk(condition)):
+                kept.append(condition)
+            elif can_prove(condition, {}) is False:
+                return Seq(())  # a rest of one lane, beyond a loop that was fused with others
         return If(all_of(*kept), stmt, None) if kept else stmt
 
     def _box(self) -> Stmt:

@@ -133,10 +133,10 @@ def refuse_unsafe_shifts(
         if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, extents)
     }
     outside = {it.name for it in stage.iters[: reduce[0]]}
-    together = {n for n, kind in kinds.items() if kind is ForKind.PARALLEL}
+    together = {n for n, k in kinds.items() if k in (ForKind.PARALLEL, ForKind.VECTORIZED)}
     if not counting <= outside - together:
         raise ScheduleError(
-            "a shifted tail repeats part of a sum that another thread or iteration adds to",
+            "a shifted tail repeats part of a sum that another thread, lane or iteration adds to",
             stage=stage.name, program=state.text(stage.name, counting),
             hint="cache_write the stage and shift the copy, or split by factors that divide",
         )  # fmt: skip

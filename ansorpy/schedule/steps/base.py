@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
+from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_hints
 
 from ansorpy.errors import ScheduleError
@@ -61,6 +62,25 @@ class Step:
     """True if the primitive also returns the loops or the stage that it makes."""
 
     stage: str
+
+    def __post_init__(self) -> None:
+        for field, _ in _form(type(self)).choices:
+            given = getattr(self, field)
+            many = isinstance(given, tuple)
+            plain = tuple(map(self._plain, given)) if many else self._plain(given)
+            object.__setattr__(self, field, plain)
+
+    def _plain(self, number: Any) -> Number:
+        """*number*, as an int if it is of another integer type, such as NumPy's."""
+        if number is None or isinstance(number, int | OneOf):
+            return number
+        try:
+            return index(number)
+        except TypeError:
+            raise ScheduleError(
+                f"{number!r} is not a whole number", step=self.call(), stage=self.stage,
+                hint="give an int, or a OneOf of several",
+            ) from None  # fmt: skip
 
     @property
     def kind(self) -> str:

@@ -26,7 +26,7 @@ from ansorpy.ir.intrinsics import QUADS, intrinsic
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
+from ansorpy.schedule.lowering.dag_edit import fresh_axes, map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import Stage, initial_stage
 from ansorpy.schedule.steps.base import Step, compute_stage
 from ansorpy.schedule.steps.storage import free_names
@@ -34,7 +34,7 @@ from ansorpy.schedule.steps.storage import free_names
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["COLUMNS", "HoldStep", "OnesStep", "QuadsStep", "lane_of"]
+__all__ = ["COLUMNS", "HoldStep", "OnesStep", "QuadsStep", "held_in", "lane_of"]
 
 COLUMNS = 16
 """Columns of a row after which the pattern of lanes repeats in both a sum and a left operand."""
@@ -73,7 +73,7 @@ class HoldStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="hold an elementwise stage that other stages read",
             )  # fmt: skip
-        return state.replace_stage(_held(stage, fragment))
+        return state.replace_stage(held_in(stage, fragment))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class QuadsStep(Step):
 
         state = _replaced(state, op, (lane, quad), redirected)
         for made in (lane, quad):
-            held = _held(state.stage(made.name), QUADS[body.kind, self.team].fragments[0])
+            held = held_in(state.stage(made.name), QUADS[body.kind, self.team].fragments[0])
             state = state.replace_stage(held)
         return state
 
@@ -151,7 +151,7 @@ class OnesStep(Step):
             raise self._error(state, "it is an output, tiled, or no sum of 16-bit floats")
         name = free_names(state)
         one = _ones(name(f"{op.name}.one"), key, factor.dtype)
-        rows, summed = _fresh(op.axes), Axis(key.name, key.extent, AxisKind.REDUCE)
+        rows, summed = fresh_axes(op.axes), Axis(key.name, key.extent, AxisKind.REDUCE)
         column = Axis("c", _COLUMNS_OF_SUM, AxisKind.SPACE)
         at: dict[Var, Expr] = {**dict(zip(op.axes, rows, strict=True)), key: summed}
         factor, ones = substitute(factor, at), Load(one, (summed, column))
@@ -213,7 +213,7 @@ def _known(became: dict[Tensor, Tensor], op: ComputeOp) -> ComputeOp:
     return found
 
 
-def _held(stage: Stage, fragment: Fragment) -> Stage:
+def held_in(stage: Stage, fragment: Fragment) -> Stage:
     """*stage* in *fragment*, which its last dimensions have."""
     whole = (*((),) * (stage.op.ndim - len(fragment)), *fragment)
     return replace(stage, scope=Scope.WARP, fragment=whole)
@@ -222,7 +222,7 @@ def _held(stage: Stage, fragment: Fragment) -> Stage:
 def _of_lanes(op: ComputeOp, body: Reduce, name: str) -> ComputeOp:
     """The part of each lane: the columns of the row that it holds."""
     (key,) = body.axes
-    rows = _fresh(op.axes)
+    rows = fresh_axes(op.axes)
     lane = Axis("x", _LANES, AxisKind.SPACE)
     parts = (
         Axis(f"{key.name}.t", -(-key.extent // COLUMNS), AxisKind.REDUCE),
@@ -242,11 +242,7 @@ def _of_lanes(op: ComputeOp, body: Reduce, name: str) -> ComputeOp:
 
 def _of_quads(op: ComputeOp, lane: ComputeOp, body: Reduce, name: str) -> ComputeOp:
     """The combination of a row's lanes, in each of them."""
-    rows, every = _fresh(op.axes), Axis("y", _LANES, AxisKind.REDUCE)
+    rows, every = fresh_axes(op.axes), Axis("y", _LANES, AxisKind.REDUCE)
     x = Axis("x", _LANES, AxisKind.SPACE)
     combined = Reduce(body.kind, Load(lane, (*rows, every)), (every,))
     return ComputeOp(name, lane.shape, (*rows, x), (every,), combined)
-
-
-def _fresh(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    return tuple(Axis(axis.name, axis.extent, AxisKind.SPACE) for axis in axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, get_args
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.extents import Extent, Symbolic
@@ -167,6 +167,9 @@ class FuseStep(Step):
         fused = [stage.iter(name) for name in self.iters]
         if len(fused) < 2:
             raise self._error(state, "fusing needs two loops or more", "name them all")
+        if self.together < 1:
+            raise self._error(state, f"strips of {self.together} iterations are none",
+                              "together is at least 1, which takes no strips")  # fmt: skip
         first = stage.index(self.iters[0])
         if [it.name for it in stage.iters[first : first + len(fused)]] != list(self.iters):
             raise self._error(state, "only neighbouring loops, in order, can be fused",
@@ -235,7 +238,7 @@ def split_into(
     """Replace *it* of *step*'s stage by an outer loop and one per factor: ``it.0 .. it.n``.
 
     Raises:
-        ScheduleError: The loop is already annotated, or cannot have this *tail*.
+        ScheduleError: The loop is already annotated, or cannot have this *tail*, or none is.
     """
     stage = state.stage(step.stage)
     _check_tail(state, step, it, tail)
@@ -256,6 +259,11 @@ def split_into(
 
 def _check_tail(state: State, step: Step, it: Iter, tail: Tail) -> None:
     stage = state.stage(step.stage)
+    if tail not in get_args(Tail):
+        raise ScheduleError(
+            f"{tail!r} is not a tail", step=step.call(), stage=stage.name,
+            hint=f"it is one of {', '.join(get_args(Tail))}",
+        )  # fmt: skip
     if tail not in ("guard", "cover", "whole") and it.name not in {
         a.name for a in stage.compute.axes
     }:

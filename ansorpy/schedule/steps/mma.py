@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Axis, Expr
-from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.intrinsics import Intrinsic, intrinsic, is_along, operand_tensors
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lowering.gpu.mma import MmaOperands, axes_in, factors, in_fragments
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
+from ansorpy.schedule.steps.fragments import held_in
 from ansorpy.schedule.steps.storage import free_names, insert_stages
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MmaStep(Step):
         for op, (tensor, fragment) in zip((extra[2], *extra[:2]), found, strict=True):
             made = state.stage(op.name)
             if fragment:
-                held = replace(made, scope=Scope.WARP, fragment=_in_last(made, fragment))
+                held = held_in(made, fragment)
             else:
                 held = replace(made, scope=Scope.SHARED, swizzle=_swizzle(by, tensor))
             state = state.replace_stage(held)
@@ -94,8 +94,3 @@ def _swizzle(by: Intrinsic, tensor: Tensor) -> int:
     """
     along = is_along(by, tensor)
     return MOST_SWIZZLED if along else min(MOST_SWIZZLED, tensor.shape[-1] * tensor.dtype.bytes)
-
-
-def _in_last(stage: Stage, fragment: Fragment) -> Fragment:
-    """*fragment* in the last dimensions of a stage."""
-    return (*((),) * (stage.op.ndim - len(fragment)), *fragment)

@@ -72,8 +72,8 @@ class ReverseComputeAtStep(Step):
             raise self._error(state, f'"{stage.name}" must read "{target.name}" element by element')
         if any(it.kind is not AxisKind.SPACE for it in outer):
             raise self._error(state, "the loops around it must all be space loops")
-        if stage.relations or stage.compute.reduce_axes:
-            raise self._error(state, f'"{stage.name}" must not be split yet, nor be a reduction')
+        if stage.is_arranged or state.attached(stage) or stage.compute.reduce_axes:
+            raise self._error(state, f'"{stage.name}" must have unchanged loops, and no reduction')
         renamed = _follow_splits(state, stage, target)
         order = tuple(renamed[it.name] for it in target.iters if it.name in renamed)
         state = state.replace_stage(_adopt(stage, target, renamed)).reorder(stage.name, order)

@@ -13,7 +13,7 @@ from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds.axes import axis_exprs, guard, iter_extents, overshoot
-from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
+from ansorpy.schedule.lowering.dag_edit import fresh_axes, map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage, initial_stage
 from ansorpy.schedule.steps.base import Step, compute_stage, named, some
 
@@ -53,7 +53,7 @@ class CacheWriteStep(Step):
         op = stage.compute
         name = free_names(state)(f"{self.stage}.{self.scope}")
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
-        axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
+        axes = fresh_axes(op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes))
         scope = named("memory scope", self.scope, self, Scope)
         state = insert_stage(state, op, copy, cached, scope)
@@ -153,8 +153,12 @@ class RfactorStep(Step):
         stage = compute_stage(state, self.stage, self)
         it = stage.iter(self.iter)
         op, body = stage.compute, stage.compute.body
-        if not isinstance(body, Reduce) or it.kind is not AxisKind.REDUCE or it.extent is None:
-            reason = "its extent is open" if it.extent is None else "it is not a reduce loop"
+        reduce = [i for i in stage.iters if i.kind is AxisKind.REDUCE]
+        is_open = any(i.extent is None for i in reduce)
+        if not isinstance(body, Reduce) or it not in reduce or is_open:
+            reason = (
+                "the extent of a reduce loop is open" if it in reduce else "it is not a reduce loop"
+            )
             raise ScheduleError(
                 f'loop "{it.name}" cannot be factored out: {reason}',
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
@@ -166,13 +170,9 @@ class RfactorStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
             )  # fmt: skip
         self._refuse_arranged(state, stage)
-        axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
+        axes = fresh_axes(op.axes)
         factored = Axis(it.name, it.extent, AxisKind.SPACE)
-        rest = tuple(
-            Axis(i.name, 1 if i.extent is None else i.extent, AxisKind.REDUCE)
-            for i in stage.iters
-            if i.kind is AxisKind.REDUCE and i is not it
-        )
+        rest = tuple(Axis(i.name, i.extent, AxisKind.REDUCE) for i in reduce if i is not it)
         leaves = {a.name: a for a in (*axes, factored, *rest)}
         reduction = _reduce_relations(stage)
         values = axis_exprs(reduction, leaves)
@@ -188,7 +188,7 @@ class RfactorStep(Step):
             name, tuple(a.extent for a in new_axes), new_axes, rest,
             Reduce(body.kind, source, rest) if rest else source, op.attrs,
         )  # fmt: skip
-        final_axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
+        final_axes = fresh_axes(op.axes)
         v = Axis(f"{it.name}.v", it.extent, AxisKind.REDUCE)
         indices = (*final_axes[: self.factor_axis], v, *final_axes[self.factor_axis :])
         final = ComputeOp(

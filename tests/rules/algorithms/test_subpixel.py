@@ -99,6 +99,11 @@ def test_windows_read_in_blocks_have_the_same_laws(
     assert laws() == known
 
 
+def test_the_reads_of_one_definition_are_listed_once() -> None:
+    dag = ComputeDAG.of(gathered((9,), (4,), (2,), 1))
+    assert find_transposed(dag) is find_transposed(dag)
+
+
 def assert_equal(tensors: list[Tensor], seed: int) -> None:
     dag = ComputeDAG.of(tensors)
     [conv] = find_transposed(dag)

@@ -135,6 +135,15 @@ def test_a_convolution_is_found_however_its_windows_are_written() -> None:
     assert [(window.stride, window.dilation) for window in conv.windows] == [(1, 1), (1, 1)]
 
 
+def test_a_sum_of_products_of_scalars_is_no_convolution() -> None:
+    x, w, k = placeholder((), name="x"), placeholder((), name="w"), reduce_axis(4, name="k")
+
+    def of(other: Tensor) -> ComputeDAG:
+        return ComputeDAG([compute((3,), lambda i: ap.sum(x[()] * other[()], axis=k), name="y")])
+
+    assert not find_convolutions(of(w)) and not find_convolutions(of(x))
+
+
 @pytest.mark.parametrize("pad", [0, 1])
 def test_the_definitions_hold_for_all_sizes(pad: int) -> None:
     h, w = dim("h", 8, 64, step=4), dim("w", 3, 64)

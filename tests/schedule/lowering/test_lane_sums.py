@@ -70,6 +70,18 @@ def test_an_unfinished_order_of_lanes_is_kept_by_a_guard() -> None:
     assert np.array_equal(run_native(lower(state), {"A": a})[0], a.sum(axis=1))
 
 
+def test_a_rest_of_one_lane_beyond_a_fused_loop_adds_nothing() -> None:
+    """Two loops of 3 and 2 have 6 iterations, of which the last is beyond the 5 terms."""
+    x, r = placeholder((12,), name="X"), reduce_axis(5, name="k")
+    y = compute((8,), lambda i: ap.sum(x[i + r], axis=r), name="Y")
+    state, parts = State.initial([x, y]).split("Y", "k", (2,))
+    state, fused = state.fuse("Y", parts)
+    state, _ = state.split_lanes("Y", fused, 5)
+    given = np.arange(12, dtype=np.float32)
+    [found] = run_native(lower(state), {"X": given})
+    assert found.tolist() == [given[i : i + 5].sum() for i in range(8)]
+
+
 @pytest.mark.parametrize(
     ("loop", "lanes", "message"),
     [

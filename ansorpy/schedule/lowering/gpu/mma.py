@@ -36,6 +36,7 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.intrinsics import Intrinsic, operand_axes, operand_tensors
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.schedule.lowering.dag_edit import fresh_axes
 
 __all__ = ["MmaOperands", "axes_in", "factors", "in_fragments"]
 
@@ -98,8 +99,8 @@ def in_fragments(
 
     left, right = operand(form.left, 1), operand(form.right, 2)
     order = (*(a for a in op.axes if a not in (form.rows, form.columns)), form.rows, form.columns)
-    axes = _fresh(order, AxisKind.SPACE)
-    reduce = _fresh(op.reduce_axes, AxisKind.REDUCE)
+    axes = fresh_axes(order)
+    reduce = fresh_axes(op.reduce_axes, AxisKind.REDUCE)
     own: dict[Var, Expr] = {
         **dict(zip(order, axes, strict=True)), **dict(zip(op.reduce_axes, reduce, strict=True)),
     }  # fmt: skip
@@ -108,7 +109,7 @@ def in_fragments(
     body = Reduce(ReduceKind.SUM, read[0] * read[1], reduce)
     shape = tuple(axis.extent for axis in order)
     summed = ComputeOp(name(f"{op.name}.warp"), shape, axes, reduce, body, op.attrs)
-    final_axes = _fresh(op.axes, AxisKind.SPACE)
+    final_axes = fresh_axes(op.axes)
     back = dict(zip(op.axes, final_axes, strict=True))
     copy = Load(summed, tuple(back[axis] for axis in order)).astype(op.dtype)
     final = ComputeOp(op.name, op.shape, final_axes, (), copy)
@@ -124,7 +125,7 @@ def _operand(
     """The stage of one factor, and the axes of *op* that index it; axes of a fragment come last."""
     used = axes_in(factor)
     order = (*(a for a in (*op.axes, *op.reduce_axes) if a in used and a not in last), *last)
-    axes = _fresh(order, AxisKind.SPACE)
+    axes = fresh_axes(order)
     body = substitute(factor, dict(zip(order, axes, strict=True)))
     shape = tuple(axis.extent for axis in order)
     body = _rounded(body) if wanted is DType.FLOAT32 else body
@@ -139,7 +140,3 @@ def _rounded(x: Expr) -> Expr:
     bits = Call(Function.BITS, (x,)) + _TF32_STEP // 2
     rounded = Call(Function.FROM_BITS, (bits // _TF32_STEP * _TF32_STEP,))
     return Select(x.not_equal(x), x, rounded)
-
-
-def _fresh(axes: tuple[Axis, ...], kind: AxisKind) -> tuple[Axis, ...]:
-    return tuple(Axis(axis.name, axis.extent, kind) for axis in axes)
