@@ -79,11 +79,16 @@ class _Context:
         self.enlarge(0)
 
     def enlarge(self, size: int) -> None:
-        """Let the memory have *size* bytes."""
-        self.size = size
+        """Let the memory have *size* bytes; raises :class:`MemoryError` if there is not that much.
+
+        Until it has them, it has none for the next run, whatever interrupts this.
+        """
+        self.size = 0
+        self._memory = None
         self._memory = aligned_empty((size,), np.uint8) if size else None
         place = None if self._memory is None else address_of(self._memory)
         self.arguments = (ctypes.c_void_p(place), *self.tables)
+        self.size = size
 
     def touch(self) -> None:
         """Write to every page, so that the system has mapped and cleared them all."""
@@ -93,6 +98,7 @@ class _Context:
     def state(self, shapes: Shapes) -> None:
         """Set the shapes of the tensors; those of outputs are what their memory has room for."""
         if shapes is not self.shapes:
+            self.shapes = None
             _set_shapes(self.inputs, shapes[0])
             _set_shapes(self.outputs, shapes[1])
             self.shapes = shapes
@@ -180,6 +186,8 @@ class Executable:
             if context.size < need.bytes:
                 self._enlarge(context, need)
             results = self._point(context, need, inputs, outputs)
+            if self._counted:
+                context.shapes = None  # the run replaces those of outputs
             status = self._run(*context.arguments, need.threads)
             if self._counted and not status:
                 self._cut(context, results)
@@ -196,7 +204,6 @@ class Executable:
             shape = tuple(context.outputs[number].shape[:rank])
             flat = results[number].reshape(-1)
             results[number] = flat[: math.prod(shape)].reshape(shape)
-        context.shapes = None
 
     def reserve(self, threads: int) -> None:
         """Create the context of a run with *threads* threads in advance, with all its pages mapped.
@@ -288,7 +295,12 @@ class Executable:
             key = ("largest", threads)
             largest = self._needs.get(key) or self._planned(context, key, shapes, threads)
             size = max(size, min(2 * context.size, largest.bytes))
-        context.enlarge(size)
+        try:
+            context.enlarge(size)
+        except MemoryError:
+            if size == need.bytes:
+                raise
+            context.enlarge(need.bytes)
 
     def _point(
         self,
