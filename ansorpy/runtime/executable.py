@@ -24,7 +24,7 @@ from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.cpu_features import missing_features
 from ansorpy.runtime.ports import CTensor, Port, c_tensors
-from ansorpy.runtime.sharing import capacity_of, not_shared, reach_of
+from ansorpy.runtime.sharing import Range, capacity_of, not_shared, reach_of, refuse_overlap
 from ansorpy.runtime.status import status_error
 
 if TYPE_CHECKING:
@@ -315,13 +315,13 @@ class Executable:
         they share, or each other; arrays allocated here never do.
         """
         known, shared = self._address.of, self._aliases
-        used = []
+        used: list[Range] = []
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
-            used.append((start, start + array.nbytes))
-        starts = [start for start, _ in used]
+            used.append((start, start + array.nbytes, -1))
+        starts = [start for start, _, _ in used]
         for alias in shared.values():  # the output reaches at least as far
-            used[alias.input] = (0, 0)
+            used[alias.input] = (0, 0, -1)
         stated: Sequence[tuple[int, ...]] = ()
         if need.shapes is not None:
             context.state(need.shapes)
@@ -341,9 +341,10 @@ class Executable:
                 number, reach = shared[n].input, reach_of(given)
                 if start != starts[number]:
                     raise not_shared(port.name, self._inputs[number].name)
-            used.append((start, start + reach))
-            _refuse_overlap(port, used)
+            used.append((start, start + reach, n))
             results.append(given)
+        if len(used) > len(starts):
+            refuse_overlap(self._outputs, used)
         if shared:
             self._state_capacities(context, results)
         return results
@@ -417,17 +418,6 @@ class _Addresses:
         entry = self._known.get(key)
         if entry is not None and entry[0] is ref:
             self._known.pop(key, None)
-
-
-def _refuse_overlap(port: Port, used: Sequence[tuple[int, int]]) -> None:
-    """Raise if the last range of *used*, the output *port*, overlaps an earlier one."""
-    start, end = used[-1]
-    for other_start, other_end in used[:-1]:
-        if start < other_end and other_start < end:
-            raise UsageError(
-                f"the array for output {port.name!r} shares memory with another input or output",
-                hint="pass a separate array",
-            )
 
 
 class Uncopied:
