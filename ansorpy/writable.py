@@ -1,15 +1,20 @@
-"""Whether files can be written, found out before the work whose results they should hold."""
+"""Whether files can be written, found out before the work whose results they should hold.
+
+:func:`replacing` then writes one as a whole.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 
 from ansorpy.errors import UsageError
 
-__all__ = ["demand_folders", "demand_writable"]
+__all__ = ["demand_folders", "demand_writable", "replacing"]
 
 
 def demand_writable(*paths: Path) -> None:
@@ -34,6 +39,21 @@ def demand_folders(*paths: Path) -> None:
                 pass
         except OSError as error:
             raise _refused(path, error, "name a folder you can write to") from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place for a file that replaces *path* when the context exits without an error.
+
+    Nobody sees a part of it, and those who have opened or mapped an old file keep that.
+
+    Raises:
+        OSError: No file can be made in the folder of *path*.
+    """
+    with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
+        made = Path(folder, path.name)
+        yield made
+        os.replace(made, path)
 
 
 def _refused(path: Path, error: OSError, hint: str) -> UsageError:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.writable import demand_folders, demand_writable
+from ansorpy.writable import demand_folders, demand_writable, replacing
 
 
 def test_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,6 +42,19 @@ def test_folders_are_made(tmp_path: Path) -> None:
         path = tmp_path / place
         with pytest.raises(UsageError, match=f"^cannot write {path}: {reason}"):
             demand_folders(path)
+
+
+def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "net.h"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), replacing(path) as made:
+        made.write_text("new, in")
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    with replacing(path) as made:
+        made.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -13,7 +13,7 @@ from ansorpy.config import compiler_command
 from ansorpy.errors import CodegenError, MissingDependency
 from ansorpy.target import Target
 
-__all__ = ["Driver", "find_driver"]
+__all__ = ["Driver", "find_driver", "to_linker"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,11 @@ def find_driver(what: str, target: Target | None = None) -> Driver:
         f"{what} needs a compiler driver, and none of {', '.join(names)} or ziglang is installed",
         hint=_advice(*(name for name in names if name != "cc")),
     )
+
+
+def to_linker(*options: str) -> list[str]:
+    """The options of a driver that pass *options* on; ``-Wl`` would split paths at commas."""
+    return [part for option in options for part in ("-Xlinker", option)]
 
 
 def _advice(*names: str) -> str:

@@ -24,7 +24,7 @@ from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.cpu_features import missing_features
 from ansorpy.runtime.ports import CTensor, Port, c_tensors
-from ansorpy.runtime.sharing import capacity_of, not_shared, reach_of
+from ansorpy.runtime.sharing import Range, capacity_of, not_shared, reach_of, refuse_overlap
 from ansorpy.runtime.status import status_error
 
 if TYPE_CHECKING:
@@ -79,11 +79,16 @@ class _Context:
         self.enlarge(0)
 
     def enlarge(self, size: int) -> None:
-        """Let the memory have *size* bytes."""
-        self.size = size
+        """Let the memory have *size* bytes; raises :class:`MemoryError` if there is not that much.
+
+        Until it has them, it has none for the next run, whatever interrupts this.
+        """
+        self.size = 0
+        self._memory = None
         self._memory = aligned_empty((size,), np.uint8) if size else None
         place = None if self._memory is None else address_of(self._memory)
         self.arguments = (ctypes.c_void_p(place), *self.tables)
+        self.size = size
 
     def touch(self) -> None:
         """Write to every page, so that the system has mapped and cleared them all."""
@@ -93,6 +98,7 @@ class _Context:
     def state(self, shapes: Shapes) -> None:
         """Set the shapes of the tensors; those of outputs are what their memory has room for."""
         if shapes is not self.shapes:
+            self.shapes = None
             _set_shapes(self.inputs, shapes[0])
             _set_shapes(self.outputs, shapes[1])
             self.shapes = shapes
@@ -180,6 +186,8 @@ class Executable:
             if context.size < need.bytes:
                 self._enlarge(context, need)
             results = self._point(context, need, inputs, outputs)
+            if self._counted:
+                context.shapes = None  # the run replaces those of outputs
             status = self._run(*context.arguments, need.threads)
             if self._counted and not status:
                 self._cut(context, results)
@@ -196,7 +204,6 @@ class Executable:
             shape = tuple(context.outputs[number].shape[:rank])
             flat = results[number].reshape(-1)
             results[number] = flat[: math.prod(shape)].reshape(shape)
-        context.shapes = None
 
     def reserve(self, threads: int) -> None:
         """Create the context of a run with *threads* threads in advance, with all its pages mapped.
@@ -288,7 +295,12 @@ class Executable:
             key = ("largest", threads)
             largest = self._needs.get(key) or self._planned(context, key, shapes, threads)
             size = max(size, min(2 * context.size, largest.bytes))
-        context.enlarge(size)
+        try:
+            context.enlarge(size)
+        except MemoryError:
+            if size == need.bytes:
+                raise
+            context.enlarge(need.bytes)
 
     def _point(
         self,
@@ -303,13 +315,13 @@ class Executable:
         they share, or each other; arrays allocated here never do.
         """
         known, shared = self._address.of, self._aliases
-        used = []
+        used: list[Range] = []
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
-            used.append((start, start + array.nbytes))
-        starts = [start for start, _ in used]
+            used.append((start, start + array.nbytes, -1))
+        starts = [start for start, _, _ in used]
         for alias in shared.values():  # the output reaches at least as far
-            used[alias.input] = (0, 0)
+            used[alias.input] = (0, 0, -1)
         stated: Sequence[tuple[int, ...]] = ()
         if need.shapes is not None:
             context.state(need.shapes)
@@ -329,9 +341,10 @@ class Executable:
                 number, reach = shared[n].input, reach_of(given)
                 if start != starts[number]:
                     raise not_shared(port.name, self._inputs[number].name)
-            used.append((start, start + reach))
-            _refuse_overlap(port, used)
+            used.append((start, start + reach, n))
             results.append(given)
+        if len(used) > len(starts):
+            refuse_overlap(self._outputs, used)
         if shared:
             self._state_capacities(context, results)
         return results
@@ -405,17 +418,6 @@ class _Addresses:
         entry = self._known.get(key)
         if entry is not None and entry[0] is ref:
             self._known.pop(key, None)
-
-
-def _refuse_overlap(port: Port, used: Sequence[tuple[int, int]]) -> None:
-    """Raise if the last range of *used*, the output *port*, overlaps an earlier one."""
-    start, end = used[-1]
-    for other_start, other_end in used[:-1]:
-        if start < other_end and other_start < end:
-            raise UsageError(
-                f"the array for output {port.name!r} shares memory with another input or output",
-                hint="pass a separate array",
-            )
 
 
 class Uncopied:

@@ -17,6 +17,7 @@ from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
+from ansorpy.writable import replacing
 
 __all__ = ["beside", "build_command", "c_type", "write_header"]
 
@@ -64,8 +65,9 @@ def write_header(metadata: Metadata, library: Path) -> None:
         "max_rank": MAX_RANK,
         "statuses": list(Status),
     }
-    header.write_text(rendered("library.h.j2", values))
-    example.write_text(rendered("example.c.j2", values))
+    for path, template in ((header, "library.h.j2"), (example, "example.c.j2")):
+        with replacing(path) as made:
+            made.write_text(rendered(template, values), encoding="utf-8")
 
 
 def build_command(library: Path, threads: int) -> str:

@@ -1,15 +1,16 @@
 """Arrays of outputs that continue an input in its own memory (:class:`ansorpy.ir.alias.Alias`).
 
 A caller passes parts of larger arrays: ``memory[:, :, :n]`` as the input and
-``memory[:, :, : n + 1]`` as the output.  Their strides tell the capacity of the memory.
+``memory[:, :, : n + 1]`` as the output.  Their strides tell the capacity of the memory.  Other
+outputs lie apart from all arrays (:func:`refuse_overlap`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,10 @@ from ansorpy.runtime.ports import Port, check_kind
 if TYPE_CHECKING:
     from ansorpy.arrays import Array
 
-__all__ = ["Sharing", "capacity_of", "not_shared", "reach_of"]
+__all__ = ["Range", "Sharing", "capacity_of", "not_shared", "reach_of", "refuse_overlap"]
+
+Range: TypeAlias = tuple[int, int, int]
+"""Where an array begins and ends, and the number of the output that it is; below 0 for inputs."""
 
 
 def capacity_of(alias: Alias, array: Array) -> int:
@@ -68,6 +72,24 @@ def not_shared(output: str, given: str) -> UsageError:
         "memory, where only what is new is written",
         hint="pass parts of one array, such as memory[:, :n] and memory[:, : n + 1]",
     )
+
+
+def refuse_overlap(outputs: Sequence[Port], used: Iterable[Range]) -> None:
+    """Raise :class:`UsageError` if one of *outputs* overlaps another array of *used*."""
+    reach = written = last = 0
+    for start, end, number in sorted(used):
+        is_output = number >= 0
+        if start == end:
+            continue
+        if start < (reach if is_output else written):
+            port = outputs[number if is_output else last]
+            raise UsageError(
+                f"the array for output {port.name!r} shares memory with another input or output",
+                hint="pass a separate array",
+            )
+        reach = max(reach, end)
+        if is_output:
+            written, last = end, number
 
 
 class Sharing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,6 +101,21 @@ def test_what_is_counted_may_depend_on_what_a_call_states(rng: Rng, tmp_path: Pa
     for rows in (1, 4, 9):
         assert_right(model, rng, rows)
         assert_right(loaded, rng, rows)
+
+
+class Stopping(np.ndarray):
+    """An output that stops the call once it is computed, as Ctrl-C may."""
+
+    def reshape(self, *given: Any, **options: Any) -> Any:
+        raise KeyboardInterrupt
+
+
+def test_a_stopped_call_leaves_room_for_the_results_of_the_next_one(rng: Rng) -> None:
+    model = compiled(chosen())
+    both = np.zeros((2 * ROWS, COLUMNS), np.float32).view(Stopping)
+    with pytest.raises(KeyboardInterrupt):
+        model.run(["both"], {"x": drawn(0.0, rng)}, [both])
+    assert_right(model, rng)
 
 
 @needs_cc

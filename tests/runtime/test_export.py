@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ansorpy.api.operators import build
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
@@ -319,6 +321,32 @@ def test_a_truncated_library(rng: Rng, tmp_path: Path) -> None:
         (tmp_path / "cut.so").write_bytes(content[:size])
         with pytest.raises(ForeignFile):
             load(tmp_path / "cut.so")
+
+
+def summed(target: str = "host") -> Kernel:
+    """An input plus ones."""
+    x, w = placeholder((3, 8), name="x"), placeholder((8,), name="w", constant=True)
+    kernel = build([x, w, compute((3, 8), lambda i, j: x[i, j] + w[j], name="y")], target=target)
+    return kernel.bind(w=np.ones(8, np.float32))
+
+
+@pytest.mark.parametrize("target", ["host", "c"])
+def test_paths_may_have_commas(target: str, tmp_path: Path) -> None:
+    kernel = summed(target)
+    (tmp_path / "nets, compiled").mkdir()
+    path = kernel.export(tmp_path / "nets, compiled" / "net,2.so")
+    [y] = load(path).run(None, {"x": np.ones((3, 8), np.float32)})
+    assert (y == 2).all()
+
+
+@pytest.mark.parametrize("name", ["net.so", "net.a", "net.ll", "net.s"])
+def test_what_others_have_open_is_replaced_and_not_overwritten(name: str, tmp_path: Path) -> None:
+    kernel = summed()
+    kernel.export(tmp_path / name)
+    with ExitStack() as stack:
+        held = [stack.enter_context(path.open("rb")) for path in tmp_path.iterdir()]
+        kernel.export(tmp_path / name)
+        assert [os.fstat(file.fileno()).st_nlink for file in held] == [0] * len(held)
 
 
 def test_the_folder_has_to_exist(rng: Rng, tmp_path: Path) -> None:

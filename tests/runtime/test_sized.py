@@ -255,6 +255,40 @@ def test_contexts_grow_in_steps(
     assert len(sizes) < 8 and sizes == sorted(sizes) and sizes[-1] <= largest
 
 
+def test_a_call_without_memory_leaves_none_to_the_next_one(
+    chain: tuple[Path, Sized, Network], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 1 << 60
+    made_bytes: list[int] = []
+
+    def limited(shape: Sequence[int], dtype: Any) -> np.ndarray:
+        if shape[0] > limit:
+            raise MemoryError
+        made_bytes.append(shape[0])
+        return aligned_empty(shape, dtype)
+
+    monkeypatch.setattr(executable, "aligned_empty", limited)
+    path, made, network = chain
+    model, called = ap.load(path), Called.of(path, network)
+
+    def run(n: int, m: int) -> None:
+        feeds = sized.feeds(network, {"n": n, "m": m}, np.random.default_rng(n))
+        want = made.results(feeds, ["y", "s"])
+        for got, right in zip(model.run(None, feeds), want, strict=True):
+            np.testing.assert_array_equal(got, right)
+
+    sizes = (9, 1), (12, 1), (37, 23)
+    small, middle, large = (called.plan([(n, 8), (m, 8)])[2] for n, m in sizes)
+    run(9, 1)
+    limit = middle  # twice the memory of before would be more
+    run(12, 1)
+    with pytest.raises(MemoryError):
+        run(37, 23)
+    limit = large
+    run(37, 23)
+    assert made_bytes == [small, middle, large]
+
+
 # Kernels and names
 
 

@@ -124,7 +124,8 @@ class Times:
         for row in self.logs(doubt=doubt):
             by_size = dict.fromkeys(self.sizes, 0.0)
             for sizes, share, seconds in zip(self.tasks.values(), self.shares, row, strict=True):
-                by_size[fixed(sizes[self.dim])] += share * seconds
+                # A failure counts where no call is expected, too: a share of 0 would hide it.
+                by_size[fixed(sizes[self.dim])] += share * seconds if seconds < inf else inf
             found.append([*by_size.values()])
         return found
 
@@ -146,7 +147,7 @@ def _logs(
     """The logarithms of a candidate's seconds: measured ones, or else expected ones."""
     known = [r if m is None else m for r, m in zip(recorded, measured, strict=True)]
     pairs = zip(predicted, known, strict=True)
-    wrong = [log(k) - log(p) for p, k in pairs if k is not None and k < inf]
+    wrong = [log(k) - log(p) for p, k in pairs if k is not None and max(p, k) < inf]
     mean = sum(wrong) / len(wrong) if wrong else 0.0
     return [
         (log(p) + mean if k is None else log(k)) + (doubt if m is None else 0.0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ansorpy.codegen.compiler_driver import Driver, find_driver
+from ansorpy.codegen.compiler_driver import Driver, find_driver, to_linker
 
 __all__ = ["Compiler", "find_compiler"]
 
@@ -30,13 +30,13 @@ class Compiler(Driver):
         Raises:
             CodegenError: The compiler failed; the message is the compiler's own.
         """
-        name = f"-Wl,-soname,{library.name}"
-        self._compile(source, library, ("-shared", name, *flags, "-lm"))
+        name = to_linker("-soname", library.name)
+        self._compile(source, library, ("-shared", *name, *flags, "-lm"))
 
     def _compiled(self, text: str, name: str, options: Sequence[str]) -> bytes:
         with TemporaryDirectory(prefix="ansorpy-c-") as folder:
             source, output = Path(folder, "program.c"), Path(folder, name)
-            source.write_text(text)
+            source.write_text(text, encoding="utf-8")
             self._compile(source, output, options)
             return output.read_bytes()
 

@@ -108,7 +108,8 @@ def _write(
     metadata = metadata_of(plan, name, c_source(plan, name, pool, source), constants, triple)
     if is_apart(pool):
         constants_file(source).write_bytes(pool.data)
-    source.write_text(c_source(plan, name, pool, source, metadata.model_dump_json()))
+    text = c_source(plan, name, pool, source, metadata.model_dump_json())
+    source.write_text(text, encoding="utf-8")
     return metadata
 
 

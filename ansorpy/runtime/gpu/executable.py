@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ansorpy.codegen.cuda.device.protocol import Device, Order, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
-from ansorpy.errors import DeviceLost, UsageError
+from ansorpy.errors import DeviceLost
 from ansorpy.ir.extents import most
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
@@ -25,7 +25,7 @@ from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.gpu.branches import accesses_of, branched
 from ansorpy.runtime.gpu.operands import DeviceOperand, operand
-from ansorpy.runtime.ports import Port
+from ansorpy.runtime.sharing import refuse_overlap
 from ansorpy.runtime.sizes import Ports, SizedPorts
 
 __all__ = ["GpuExecutable", "PreparedRun", "TimedGpuExecutable"]
@@ -181,13 +181,12 @@ class GpuExecutable:
         self, ports: Ports, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> list[DeviceOperand]:
         found = [operand("input", p, a) for p, a in zip(ports[0], inputs, strict=True)]
-        used = [(o.address, o.address + o.nbytes) for o in found if o.host is None]
         for port, array in zip(ports[1], outputs, strict=True):
-            made = operand("output", port, array, written=True)
-            if made.host is None:
-                _refuse_overlap(port, made, used)
-                used.append((made.address, made.address + made.nbytes))
-            found.append(made)
+            found.append(operand("output", port, array, written=True))
+        numbered = enumerate(found, -len(inputs))
+        refuse_overlap(ports[1], [
+            (o.address, o.address + o.nbytes, n) for n, o in numbered if o.host is None
+        ])  # fmt: skip
         return found
 
     def _run(self, operands: Sequence[DeviceOperand], sizes: Sizes) -> None:
@@ -315,15 +314,6 @@ class TimedGpuExecutable(GpuExecutable):
         self.spent_ns[:] = [round(each * 1e9) for each in seconds]
         run_s = max(sum(seconds), 1e-6)
         self._runs_before = min(_MAX_RUNS_BEFORE, 1 + ceil((enqueued - begin) / run_s))
-
-
-def _refuse_overlap(port: Port, made: DeviceOperand, used: Sequence[tuple[int, int]]) -> None:
-    for start, end in used:
-        if made.address < end and start < made.address + made.nbytes:
-            raise UsageError(
-                f"the array for output {port.name!r} shares memory with another input or output",
-                hint="pass a separate array",
-            )
 
 
 def _give_back(

@@ -48,10 +48,10 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> D
     """Return *value* as an operand for *port*.
 
     Raises:
-        UsageError: *value* has the wrong shape or type, is not dense, or is read-only but must be
-            written.
+        UsageError: *value* has the wrong shape or type, is not dense, is read-only but must be
+            written, or does not hand its memory over.
     """
-    interface, owner = _interface(value)
+    interface, owner = _interface(role, port, value)
     if interface is None:
         host = check_array(role, port, value, written=written)
         if host.nbytes != port.bytes:  # packed elements, at the start of an array of unpacked ones
@@ -101,24 +101,27 @@ def check_operand(role: str, port: Port, value: object, *, written: bool = False
 
 def accept_operand(port: Port, value: object) -> Any:
     """Prepare *value* as an input: host arrays are made contiguous, GPU arrays must already be."""
-    if _interface(value)[0] is None:
+    if _interface("input", port, value)[0] is None:
         return accepted(port, value)
     return check_operand("input", port, value)
 
 
-def _interface(value: Any) -> tuple[Mapping[str, Any] | None, object]:
+def _interface(role: str, port: Port, value: Any) -> tuple[Mapping[str, Any] | None, object]:
     """Return *value*'s ``__cuda_array_interface__``, via DLPack if it lacks one, and its owner.
 
     The interface names no stream if it came via DLPack: the producer then orders the work.
     """
     if isinstance(value, np.ndarray):
         return None, value
-    found = getattr(value, "__cuda_array_interface__", None)
-    if found is None and dlpack_device(value) not in (None, *ON_CPU):
-        from cupy import from_dlpack
+    try:
+        found = getattr(value, "__cuda_array_interface__", None)
+        if found is None and dlpack_device(value) not in (None, *ON_CPU):
+            from cupy import from_dlpack
 
-        value = from_dlpack(value)
-        found = {k: v for k, v in value.__cuda_array_interface__.items() if k != "stream"}
+            value = from_dlpack(value)
+            found = {k: v for k, v in value.__cuda_array_interface__.items() if k != "stream"}
+    except (BufferError, RuntimeError, TypeError) as error:  # a tensor that requires gradients
+        raise UsageError(f"{role} {port.name!r} cannot be used: {error}") from error
     return found, value
 
 

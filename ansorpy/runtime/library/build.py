@@ -35,6 +35,7 @@ from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.library.storage import Contents, stored
 from ansorpy.runtime.library.symbols import defined, renamed
 from ansorpy.target import Target
+from ansorpy.writable import replacing
 
 __all__ = ["build_program"]
 
@@ -217,6 +218,7 @@ class _Program:
         else:
             lines = (line.replace('"', "\\22") for line in taken_in)
             text += "".join(f'\nmodule asm "{line}"' for line in lines) + "\n"
-        with constants_file(path).open("wb") as file:
+        with replacing(constants_file(path)) as made, made.open("wb") as file:
             file.writelines(self.contents.pieces)
-        path.write_text(text)
+        with replacing(path) as made:
+            made.write_text(text, encoding="utf-8")

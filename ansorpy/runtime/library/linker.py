@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ansorpy.codegen.compiler_driver import Driver, find_driver
+from ansorpy.codegen.compiler_driver import Driver, find_driver, to_linker
 from ansorpy.errors import UsageError
 from ansorpy.runtime.library.checksum import seal
 from ansorpy.runtime.library.data_object import has_large_sections
@@ -71,9 +71,10 @@ class Linker(Driver):
         Raises:
             CodegenError: The linker failed; the message is the linker's own.
         """
-        options = ["-shared", f"-Wl,-soname,{soname}", "-Wl,-z,noexecstack"]
+        options = ["-shared", *to_linker("-soname", soname, "-z", "noexecstack")]
         if exports is not None:
-            options += [f"-Wl,--version-script={exports}", "-Wl,-z,defs", "-Wl,--as-needed"]
+            script = ("--version-script", str(exports))
+            options += to_linker(*script, "-z", "defs", "--as-needed")
         libraries = ["-lm", *needs] if exports is not None else ["-nostdlib"]
         whole = [*options, *map(str, files), *libraries, "-o", str(output)]
         self.run(whole, f"link {soname}")

@@ -16,7 +16,7 @@ from ansorpy.runtime.packages.signature import (
 )
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
-from ansorpy.writable import demand_folders
+from ansorpy.writable import demand_folders, replacing
 
 __all__ = ["write_cmake_package"]
 
@@ -41,7 +41,8 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
         prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
     )  # fmt: skip
     demand_folders(config, pkgconfig, include)
-    shutil.copy(library, installed)
+    with replacing(installed) as made:
+        shutil.copy(library, made)
     inputs, outputs = named_ports(metadata, beside=["_shape"])
     values = {
         "name": name, "upper": name.upper(), "library": file.name, "version": version,
@@ -58,7 +59,8 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
         ("version.cmake.j2", config / f"{name}ConfigVersion.cmake"),
         ("package.pc.j2", pkgconfig / f"{name}.pc"),
     ):
-        path.write_text(rendered(template, values))
+        with replacing(path) as made:
+            made.write_text(rendered(template, values), encoding="utf-8")
         written.append(path)
     return written
 

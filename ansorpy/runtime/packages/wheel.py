@@ -20,7 +20,7 @@ from ansorpy.runtime.ports import MAX_RANK, described
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 from ansorpy.target import Target
-from ansorpy.writable import demand_folders
+from ansorpy.writable import demand_folders, replacing
 
 __all__ = ["write_wheel"]
 
@@ -55,7 +55,7 @@ def write_wheel(library: Path, folder: Path, version: str) -> Path:
     path = folder / f"{name}-{version}-{tag}.whl"
     demand_folders(folder)
     records: list[str] = []
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(path) as whole, zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(file: str, data: bytes) -> None:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

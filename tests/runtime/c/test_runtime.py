@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import importlib.util
+import locale
 import subprocess
 from pathlib import Path
 
@@ -109,14 +110,27 @@ def test_a_full_disk_leaves_what_was_exported_before(
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     write_text = Path.write_text
 
-    def full(path: Path, text: str) -> int:
-        write_text(path, text[: len(text) // 2])
+    def full(path: Path, text: str, encoding: str) -> int:
+        write_text(path, text[: len(text) // 2], encoding)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(OSError, match=r"No space left on device: .*net\.c"):
         other.export(tmp_path / "net.c")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["net.c", "net.so"])
+def test_names_of_any_script_are_written_whatever_the_locale(name: str, tmp_path: Path) -> None:
+    x = ap.placeholder((3, 8), name="größe")
+    kernel = ap.build([x, ap.compute((3, 8), lambda i, j: x[i, j] + 1.0, name="y")], target="c")
+    before = locale.setlocale(locale.LC_CTYPE)
+    locale.setlocale(locale.LC_CTYPE, "C")
+    try:
+        kernel.export(tmp_path / name)
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+    assert "größe" in (tmp_path / "net.h").read_text(encoding="utf-8")
 
 
 def test_large_constants_may_come_from_elsewhere(

@@ -25,3 +25,16 @@ def test_other_types_are_not_taken_for_bfloat16(dtype: type) -> None:
     array = SimulatedArray(SimulatedDevice(), np.zeros(7, dtype))
     with pytest.raises(UsageError, match=r"input 'x' takes .*bfloat16.*, got"):
         operand("input", Port("x", (7,), np.dtype(ml_dtypes.bfloat16)), array)
+
+
+class Differentiated:
+    """A tensor that requires gradients, as torch shows it."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad.")
+
+
+def test_a_tensor_that_requires_gradients_is_refused() -> None:
+    with pytest.raises(UsageError, match="input 'x' cannot be used: .* requires grad"):
+        operand("input", Port("x", (7,), np.dtype(np.float32)), Differentiated())

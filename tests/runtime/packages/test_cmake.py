@@ -155,6 +155,16 @@ def test_a_library_is_installed_under_the_name_that_programs_look_for(tmp_path: 
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_an_installed_library_is_packaged_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    library = twice(tmp_path / "lib")
+    before = library.read_bytes()
+    assert main(["package", str(library), "--cmake", "-o", str(tmp_path)]) == 0
+    assert library.read_bytes() == before
+    assert (tmp_path / "lib" / "cmake" / "twice" / "twiceConfig.cmake").exists()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_parameters_are_called_like_nothing_in_the_header(tmp_path: Path) -> None:
     x, y = ap.placeholder((3, 8), name="requires"), ap.placeholder((3, 8), name="bind")
     z = ap.compute((3, 8), lambda i, j: x[i, j] + y[i, j], name="state")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +128,18 @@ def test_a_folder_that_cannot_be_made(
     library = str(twice(tmp_path))
     assert main(["package", library, kind, "-o", f"{library}/made"]) == 2
     assert f"error: cannot write {library}/" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["--wheel", "--cmake"])
+def test_a_package_replaces_that_of_before(kind: str, tmp_path: Path) -> None:
+    """Whoever uses its files keeps them: a process ends if a library that it maps is cut."""
+    command = ["package", str(twice(tmp_path)), kind, "-o", str(tmp_path / "made")]
+    assert main(command) == 0
+    with ExitStack() as stack:
+        files = [path for path in (tmp_path / "made").rglob("*") if path.is_file()]
+        held = [stack.enter_context(path.open("rb")) for path in files]
+        assert main(command) == 0
+        assert files and [os.fstat(file.fileno()).st_nlink for file in held] == [0] * len(files)
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,17 @@ def _on_device(
 
     @wraps(method)
     def wrapped(self: CudaDevice, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        before = self.number
         try:
+            before = self.runtime.getDevice()
             self.runtime.setDevice(self.number)
             return method(self, *args, **kwargs)
         except self.errors as error:
             raise self.failure(error) from error
+        finally:
+            if before != self.number:
+                with suppress(*self.errors):
+                    self.runtime.setDevice(before)
 
     return wrapped
 
@@ -66,11 +72,14 @@ class CudaDevice:
     """GPU *number*, with its own stream; see
     :class:`ansorpy.codegen.cuda.device.protocol.Device`.
 
+    Args:
+        stays: Leave it current in the calling thread, so that no call makes a context on another.
+
     Raises:
         MissingDependency: cupy is not installed, or there is no such GPU.
     """
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, *, stays: bool = True) -> None:
         try:
             from cupy.cuda import driver, runtime
         except ImportError as error:
@@ -88,10 +97,13 @@ class CudaDevice:
         self.runtime: Any = runtime
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
         try:
+            before = runtime.getDevice()
             runtime.setDevice(number)
             self._stream = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
             self._events = [runtime.eventCreate() for _ in range(2)]
             self._waited = runtime.eventCreateWithFlags(runtime.eventDisableTiming)
+            if not stays:
+                runtime.setDevice(before)
         except self.errors as error:
             raise MissingDependency(
                 f"GPU {number} cannot be used ({error})", hint="run nvidia-smi to see its state"
@@ -326,7 +338,7 @@ def device_for(target: Target) -> CudaDevice:
 
 @singleton
 def _opened(number: int) -> CudaDevice:
-    return CudaDevice(number)
+    return CudaDevice(number, stays=False)
 
 
 def bus_place(number: int) -> str:

@@ -34,6 +34,10 @@ class Runtime:
     def __init__(self) -> None:
         self.said: list[tuple[str, tuple[Any, ...]]] = []
         self.refused: set[str] = set()
+        self.current = 0
+
+    def getDevice(self) -> int:  # noqa: N802 (cupy's)
+        return self.current
 
     def getDeviceProperties(self, number: int) -> dict[str, int]:  # noqa: N802 (cupy's)
         return {"major": 9, "minor": 0}
@@ -43,6 +47,8 @@ class Runtime:
             self.said.append((name, given))
             if name in self.refused:
                 raise RuntimeFailure(f"{name} fails")
+            if name == "setDevice":
+                [self.current] = given
             return 7
 
         return call
@@ -93,6 +99,18 @@ def test_producers_are_told_the_stream_with_the_gpu_current(runtime: Runtime) ->
     runtime.said.clear()
     device.follow(lambda stream: runtime.said.append(("told", (stream,))))
     assert runtime.said == [("setDevice", (3,)), ("told", (7,))]
+
+
+def test_the_gpu_that_was_current_is_so_again(runtime: Runtime) -> None:
+    device = CudaDevice(3, stays=False)
+    assert runtime.current == 0
+    seen: list[int] = []
+    device.follow(lambda stream: seen.append(runtime.current))
+    assert (seen, runtime.current) == ([3], 0)
+    runtime.refused = {"malloc"}
+    with pytest.raises(CodegenError, match="malloc fails"):
+        device.allocate(8)
+    assert runtime.said[-2:] == [("deviceSynchronize", ()), ("setDevice", (0,))]
 
 
 def test_memory_is_compared_on_the_gpu(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
