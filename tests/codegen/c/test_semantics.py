@@ -220,6 +220,10 @@ def under_a_guard(value: Callable[[Expr, Expr], Expr]) -> Program:
     return program(nest("s4 v8", body), [X, Y, Z], [out])
 
 
+def squared(x: Expr) -> Expr:
+    return x * x
+
+
 def of_numbers(dtype: DType, value: Callable[[Expr], Expr]) -> Program:
     out = buffer("out", 9, dtype=dtype)
     return program(nest("s9", lambda i: put(out, (i,), value(i))), [X], [out])
@@ -256,7 +260,7 @@ def whether(dtype: DType, *tests: tuple[CompareOp, int]) -> Program:
 ORDERS = (CompareOp.LT, CompareOp.LE, CompareOp.GT, CompareOp.GE)
 BY_HAND = {
     "read_after_a_read": read_after_a_read(),
-    "read_twice": under_a_guard(lambda i, j: at(X, i - 1) * at(X, i - 1)),
+    "read_twice": under_a_guard(lambda i, j: squared(at(X, i - 1))),
     "read_to_decide": under_a_guard(lambda i, j: select(at(X, i - 1) > 0.0, at(Y, j), at(Z, j))),
     "product": of_numbers(I64, lambda i: select(at(X, i) > 0.0, const(3), 1) * 1_000_000_000),
     "unsigned": of_numbers(
