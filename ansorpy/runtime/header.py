@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import ElementType, Narrow, element_type
 from ansorpy.ir.symbols import Dim
@@ -48,15 +49,15 @@ def write_header(metadata: Metadata, library: Path) -> None:
         "metadata": metadata,
         "dims": [
             {
-                "name": _in_comment(dim.name),
+                "name": in_comment(dim.name),
                 "variable": names[dim],
-                "text": _in_comment(str(dim)),
+                "text": in_comment(str(dim)),
                 "high": dim.high,
             }
             for dim in dims
             if dim.name not in metadata.counted
         ],
-        "counted": [_in_comment(str(dim)) for dim in dims if dim.name in metadata.counted],
+        "counted": [in_comment(str(dim)) for dim in dims if dim.name in metadata.counted],
         "inputs": inputs,
         "outputs": [_described(port, names) for port in metadata.output_ports],
         "aliases": metadata.aliases,
@@ -86,8 +87,8 @@ def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
     """Values the templates use for one tensor."""
     dtype = element_type(port.dtype.name)
     return {
-        "name": _in_comment(port.name),
-        "shape": _in_comment(f"[{', '.join(map(str, port.shape))}]"),
+        "name": in_comment(port.name),
+        "shape": in_comment(f"[{', '.join(map(str, port.shape))}]"),
         "extents": [c_extent(extent, names) for extent in port.shape],
         "rank": len(port.shape),
         "dtype": _dtype_text(dtype),
@@ -108,8 +109,3 @@ def _dtype_text(dtype: ElementType) -> str:
     if isinstance(dtype, Narrow) and dtype.in_a_byte > 1:
         return f"{dtype.value}, {dtype.in_a_byte} in a byte from its lowest bits on"
     return str(dtype.value)
-
-
-def _in_comment(name: str) -> str:
-    """*name* without characters that would end a C comment."""
-    return name.replace("*/", "* /").replace("\\", "/").replace("\n", " ")

@@ -1,4 +1,7 @@
-"""Random programs that read under conditions of every shape, in every mixture of two loops."""
+"""Random programs that read under conditions of every shape, in every mixture of two loops.
+
+What is read is used once, twice or to decide, and some of it says where to read on.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 from ansorpy.ir.builders import all_of, select
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Const, Expr, Var, const
+from ansorpy.ir.expr import Const, Expr, Load, Var, const
 from ansorpy.ir.loops import Program, Stmt
 from tests.codegen.programs import at, buffer, nest, program, put
 
@@ -21,7 +24,8 @@ LOOPS = ("s{} v{}", "v{} v{}", "u{} v{}", "v{} u{}", "v{} s{}", "s{} u{}", "u{} 
 
 
 def guarded_program(seed: int) -> Program:
-    """``out[i, j]`` chosen from elements of a row and of a table, most of them near an edge."""
+    """``out[i, j]`` chosen from elements of a row and of a table, most of them near an edge; places
+    are of elements of the row."""
     return _Guarded(seed).build()
 
 
@@ -31,6 +35,7 @@ class _Guarded:
         self.dtype = self.pick(TYPES)
         self.row = buffer("row", self.between(1, 20), dtype=self.dtype)
         self.table = buffer("table", self.between(1, 9), self.between(1, 20), dtype=self.dtype)
+        self.places = buffer("places", self.between(1, 20), dtype=DType.INT64)
 
     def between(self, low: int, high: int) -> int:
         return int(self.rng.integers(low, high))
@@ -46,7 +51,7 @@ class _Guarded:
         def body(i: Var, j: Var) -> Stmt:
             return put(out, (i, j), self.value(i, j, 2))
 
-        return program(nest(loops, body), [self.row, self.table], [out])
+        return program(nest(loops, body), [self.row, self.table, self.places], [out])
 
     def value(self, i: Var, j: Var, depth: int) -> Expr:
         if depth == 0:
@@ -58,7 +63,7 @@ class _Guarded:
 
     def guarded(self, i: Var, j: Var) -> Expr:
         """An element where its indices are inside and more may have to hold, else a constant."""
-        source = self.pick((self.row, self.table))
+        source = self.pick((self.row, self.table, self.places))
         indices = [self.index(i, j) for _ in source.shape]
         guards = [
             edge
@@ -67,11 +72,19 @@ class _Guarded:
         ]
         if self.rng.random() < 0.6:
             guards.insert(self.between(0, len(guards) + 1), self.condition(i, j))
+        element = self.used(at(source, *indices))
         if self.rng.random() < 0.3:
             split = self.between(1, len(guards))
-            inner = select(all_of(*guards[split:]), at(source, *indices), self.constant())
+            inner = select(all_of(*guards[split:]), element, self.constant())
             return select(all_of(*guards[:split]), inner, self.constant())
-        return select(all_of(*guards), at(source, *indices), self.constant())
+        return select(all_of(*guards), element, self.constant())
+
+    def used(self, element: Load) -> Expr:
+        """A value made of *element*."""
+        if element.source is self.places:
+            element = at(self.row, element % self.row.shape[0])
+        ways = (element, element * element, select(element > 1, element, self.constant()))
+        return self.pick(ways)
 
     def index(self, i: Var, j: Var) -> Expr:
         """One that moves with a row, with a column, with both or with neither."""

@@ -15,6 +15,7 @@ from ansorpy.codegen.c.statements import STATEMENTS
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.words import WORDS
 from ansorpy.codegen.clike.code import ADD, Code
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import identifier
@@ -81,8 +82,9 @@ def translation_unit(sources: Sequence[Functions]) -> str:
 
 
 _ASSUMPTIONS = """\
-#if defined __FAST_MATH__ || FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2
-#error "compile without -ffast-math, and with arithmetic in the types of its operands"
+#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__) || \\
+    defined _M_FP_FAST || FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2
+#error "compile without -ffast-math or -ffinite-math-only, with arithmetic in operands' types"
 #endif
 _Static_assert(sizeof(int) == 4 && (int32_t)UINT32_MAX == -1, "int has 32 bits and wraps");"""
 
@@ -175,7 +177,7 @@ def _stage(e: Emitter, part: Stmt) -> None:
         if is_written and buffer.scope is not Scope.LOCAL
     ]
     if made:
-        e.line(f"// {', '.join(made)}")
+        e.line(f"// {in_comment(', '.join(made))}")
     e.is_first = False
     e.statement(part)
 

@@ -15,10 +15,11 @@ from ansorpy.codegen.c.elements import element
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.types import float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import ATOM, UNARY, Code
-from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.indices import index, is_choice_of_numbers, is_index
 from ansorpy.codegen.clike.operators import chosen, compared
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
 from ansorpy.codegen.unsupported import buffer_of, refuse_reduction
+from ansorpy.ir.analysis import interval
 from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -46,12 +47,17 @@ def _const(e: Emitter, expr: Const) -> Code:
         return Code("true" if expr.value else "false")
     if dtype.is_float:
         return _float(float(dtype.rounded(float(expr.value))), dtype)
-    low, high = dtype.limits
-    number = (int(expr.value) - low) % (high - low + 1) + low  # a literal may wrap around
+    number, low = _integer(expr), dtype.limits[0]
     if dtype.bits >= 32 and number < 0 and number == low:
         return Code(f"INT{dtype.bits}_MIN")  # the type cannot represent its magnitude
     suffix = "u" if dtype in (DType.UINT32, DType.UINT64) else ""
     return Code(f"{number}{suffix}", ATOM if number >= 0 else UNARY)
+
+
+def _integer(expr: Const) -> int:
+    """The number that an integer literal is; it may wrap around."""
+    low, high = expr.type.limits
+    return (int(expr.value) - low) % (high - low + 1) + low
 
 
 def _float(number: float, dtype: DType) -> Code:
@@ -95,10 +101,15 @@ def decided(expr: Compare) -> bool | None:
         return None
     if expr.a is expr.b:
         return expr.op in (CompareOp.LE, CompareOp.GE, CompareOp.EQ)
-    is_least = isinstance(expr.b, Const) and expr.b.value == 0 and not expr.a.dtype.is_signed
-    if is_least and expr.op in (CompareOp.GE, CompareOp.LT):
-        return expr.op is CompareOp.GE
-    return None
+    (low, high), (least, most) = _range(expr.a), _range(expr.b)
+    return interval.decided(expr.op, low - most, high - least)
+
+
+def _range(expr: Expr) -> tuple[int, int]:
+    """The lowest and the highest value of an integer, as its type and literals tell."""
+    if not isinstance(expr, Const):
+        return expr.dtype.limits
+    return _integer(expr), _integer(expr)
 
 
 def _call(e: Emitter, expr: Call) -> Code:
@@ -114,6 +125,8 @@ def _select(e: Emitter, expr: Select) -> Code:
     if any(reads_twice(side) for side in (expr.then, expr.other)):
         return branches(e, expr, register_type(expr.dtype), lambda e, side: e.value(side))
     cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
+    if is_choice_of_numbers(expr) and expr.dtype in (DType.INT64, DType.UINT64):
+        then = as_type(then, register_type(expr.dtype))
     return chosen(cond, then, other)
 
 

@@ -120,11 +120,22 @@ def load(codes: Sequence[ObjectCode]) -> CLibrary:
     return CLibrary(codes)
 
 
+_PAUSE_SOFT = 1
+"""``omp_pause_soft``: free threads, keep settings."""
+
+
 @cache
 def _openmp() -> ctypes.CDLL:
-    """Load the OpenMP runtime for good: its threads outlive the program that started them."""
+    """Load the OpenMP runtime for good: its threads outlive the program that started them.
+
+    It ends them before a fork: the child has none, but libgomp would wait for them there.
+    """
     text = "#include <omp.h>\nint most_threads(void) { return omp_get_max_threads(); }\n"
-    return _loaded(find_compiler().shared_library(text, ("-fopenmp",)))
+    library = _loaded(find_compiler().shared_library(text, ("-fopenmp",)))
+    pause = getattr(library, "omp_pause_resource_all", None)  # OpenMP 5.0
+    if pause is not None:
+        os.register_at_fork(before=lambda: pause(_PAUSE_SOFT))
+    return library
 
 
 def _loaded(image: bytes) -> ctypes.CDLL:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.types import storage_type
 from ansorpy.codegen.clike.code import MULTIPLY, Code
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.storage import buffers_used
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, SizeVar, Var, as_expr, walk
@@ -39,8 +40,8 @@ class _Region:
 
 
 def parallel_loop(e: Emitter, loop: For) -> None:
-    """Emit *loop* and the parallel loops directly in it; parallel loops deeper inside run
-    serially."""
+    """Emit *loop* and the parallel loops directly in it; parallel loops deeper inside, and all
+    inside a loop whose iterations may conflict, run serially."""
     region = _region(e, loop)
     is_team = e.unit.style.threads == "openmp" and region.total != 1
     if loop in e.unit.conflicting:
@@ -54,7 +55,9 @@ def parallel_loop(e: Emitter, loop: For) -> None:
 
 
 def _serially(e: Emitter, loop: For) -> None:
+    before, e.in_region = e.in_region, e.in_region or loop in e.unit.conflicting
     e.statement(For(loop.var, loop.extent, ForKind.SERIAL, loop.body))
+    e.in_region = before
 
 
 def _region(e: Emitter, loop: For) -> _Region:
@@ -80,8 +83,8 @@ def pointer(e: Emitter, buffer: Buffer, *, is_written: bool) -> str:
     """Declare a parameter for the first element of *buffer*."""
     access = "" if is_written else "const "
     alone = "" if buffer in e.unit.overlapping else "restrict "
-    shape = ", ".join(map(str, buffer.shape))
-    apart = "" if buffer.strides is None else f" strides {list(buffer.strides)}"
+    shape = in_comment(", ".join(map(str, buffer.shape)))
+    apart = "" if buffer.strides is None else in_comment(f" strides {list(buffer.strides)}")
     kind = f"{access}{storage_type(buffer.dtype)} *{alone}"
     return f"{kind}{e.names.give(buffer)} /* [{shape}]{apart} */"
 

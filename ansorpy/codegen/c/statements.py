@@ -17,6 +17,7 @@ from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.loops import vector_loop
 from ansorpy.codegen.c.vector.stores import vector_store
 from ansorpy.codegen.clike.code import ADD, COMPARE, Code
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.unsupported import gpu_loop
@@ -61,7 +62,7 @@ def _loop(e: Emitter, s: For) -> None:
         return
     with e.names.block():
         name, end = e.names.give(s.var), index(e, as_expr(s.extent)).at(COMPARE + 1)
-        fused = f"// {s.var.name}" if "@" in s.var.name else ""
+        fused = s.var.name if "@" in s.var.name else ""
         with (
             e.block(f"for ({e.indices.narrow} {name} = 0; {name} < {end}; ++{name})", fused),
             e.variable(s.var, Code(name), (0, s.extent - 1)),
@@ -112,7 +113,7 @@ def _alloc(e: Emitter, s: Alloc) -> None:
             bytes_ = (plan.scratch if is_local else plan.shared)[s.buffer]
             offset = index(e, as_expr(bytes_)).at(ADD)
             place = f"(void *)({'scratch' if is_local else 'workspace'} + {offset})"
-            shape = ", ".join(map(str, s.buffer.shape))
+            shape = in_comment(", ".join(map(str, s.buffer.shape)))
             e.line(f"{kind} *restrict const {name} = {place};  // [{shape}]")
         _alone(e, s.body)
 

@@ -27,7 +27,7 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.loops import Buffer
 from ansorpy.ir.operators import BITWISE
 
-__all__ = ["flat_index", "index", "is_index"]
+__all__ = ["flat_index", "index", "is_choice_of_numbers", "is_index"]
 
 _INT_MAX = (1 << 31) - 1
 
@@ -120,7 +120,14 @@ def _call(e: Writer, expr: Call) -> Code:
 
 def _select(e: Writer, expr: Select) -> Code:
     cond, then, other = e.value(expr.cond), index(e, expr.then), index(e, expr.other)
+    if is_choice_of_numbers(expr) and e.indices.most > _INT_MAX:
+        then = converted(e.indices.narrow, then)
     return chosen(cond, then, other, wide=then.wide or other.wide)
+
+
+def is_choice_of_numbers(expr: Select) -> bool:
+    """Whether both sides are literals, which C takes for an ``int`` if they are small."""
+    return isinstance(expr.then, Const) and isinstance(expr.other, Const)
 
 
 def _converted(e: Writer, expr: Cast | Load) -> Code:

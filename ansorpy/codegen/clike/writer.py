@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import Names, Words
 from ansorpy.ir.analysis.interval import Interval
@@ -80,9 +81,9 @@ class Writer(ABC):
 
     @contextmanager
     def block(self, opening: str, comment: str = "") -> Iterator[None]:
-        """Emit ``opening {  comment``, the lines emitted inside, and ``}``."""
+        """Emit ``opening {  // comment``, the lines emitted inside, and ``}``."""
         start = f"{opening} {{" if opening else "{"
-        self.line(f"{start}  {comment}" if comment else start)
+        self.line(f"{start}  // {in_comment(comment)}" if comment else start)
         self._depth += 1
         with self.names.block():
             yield

@@ -22,18 +22,7 @@ from ansorpy.codegen.tiles import Tile, falls, free_vars
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
-from ansorpy.ir.expr import (
-    Binary,
-    BinaryOp,
-    Const,
-    Expr,
-    Load,
-    Select,
-    SizeVar,
-    Var,
-    as_expr,
-    walk,
-)
+from ansorpy.ir.expr import Expr, Load, Select, SizeVar, Var, as_expr, walk
 from ansorpy.ir.loops import For, ForKind, Stmt
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
 from ansorpy.ir.sizes import fixed
@@ -48,7 +37,7 @@ def holds_first(tile: Tile) -> Expr | None:
     They are suitable if they hold in the first iteration whenever they hold in any, and if nothing
     but the store is under them, whose value may be computed where they fail.
     """
-    if not tile.guards or not tile.bare or _may_trap(tile.store.value):
+    if not tile.guards or not tile.bare:
         return None
     dims = {loop.var for loop in tile.dims}
     if any(free_vars(part) & dims for part in tile.varying):
@@ -57,17 +46,6 @@ def holds_first(tile: Tile) -> Expr | None:
     if not all(falls(part, dims) for part in parts):
         return None
     return substitute(all_of(*parts), {var: as_expr(0) for var in dims})
-
-
-def _may_trap(value: Expr) -> bool:
-    """Whether *value* divides integers by something that may be 0 where nothing was loaded."""
-    return any(
-        isinstance(e, Binary)
-        and e.op in (BinaryOp.DIV, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
-        and not e.dtype.is_float
-        and not isinstance(e.b, Const)
-        for e in walk(value)
-    )
 
 
 @dataclass(frozen=True)

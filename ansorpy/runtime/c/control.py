@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.graph.control import Inside, nested
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent
@@ -91,7 +92,7 @@ class _Writer:
 
     def _count(self, tells: Tells) -> Iterator[str]:
         """The size that *tells* states."""
-        name, comment = self.names[tells.dim], tells.dim.name.replace("*/", "* /")
+        name, comment = self.names[tells.dim], in_comment(tells.dim.name)
         self.unknown.discard(tells.dim)
         yield f"int64_t {name}; /* {comment} */"
         yield f"memcpy(&{name}, {self.place(tells.place)}, sizeof {name});"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.c.emit import translation_unit
 from ansorpy.codegen.c.packed import PACKING, CFunctions
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.strides import ALIGNMENT_BYTES
@@ -60,7 +61,7 @@ def c_source(
     def call(step: PlanStep) -> dict[str, object]:
         own = [arrays[step.dims]] if step.dims else []
         return {
-            "comment": (step.name or step.code.symbol).replace("*/", "* /"),
+            "comment": in_comment(step.name or step.code.symbol),
             "symbol": programs[step.code.symbol].symbol,
             "arguments": [*map(place, step.args), *own],
         }
@@ -100,7 +101,7 @@ def _sized(
             {
                 "name": names[told.dim], "value": c_told(told), "low": told.dim.low,
                 "high": told.dim.high, "step": told.dim.step,
-                "comment": told.dim.name.replace("*/", "* /"),
+                "comment": in_comment(told.dim.name),
             }
             for told in plan.told
         ],
@@ -151,7 +152,7 @@ def _capacity(dim: Dim, aliases: Sequence[Alias], names: Mapping[Dim, str]) -> d
     first, *others = (f"outputs[{a.output}].shape[{a.axis}]" for a in aliases)
     return {
         "name": names[dim], "value": first, "others": others, "high": dim.high,
-        "comment": dim.name.replace("*/", "* /"),
+        "comment": in_comment(dim.name),
     }  # fmt: skip
 
 

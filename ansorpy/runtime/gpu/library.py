@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.cuda.launch.plan import STRIDE_UNIT, Encoding, LaunchPlan
 from ansorpy.codegen.cuda.launch.plan import Argument as LaunchArgument
@@ -121,7 +122,7 @@ def _size(told: Told) -> dict[str, object]:
     dim = told.dim
     return {
         "value": c_told(told), "low": dim.low, "high": dim.high, "step": dim.step,
-        "comment": _commented(dim.name),
+        "comment": in_comment(dim.name),
     }  # fmt: skip
 
 
@@ -152,7 +153,7 @@ def _launches(
     for number, launch in enumerate(module.plan.launches):
         positive = [extent for extent in (*launch.grid, *launch.where) if least(extent) < 1]
         yield {
-            "comment": _commented(step.name or launch.kernel),
+            "comment": in_comment(step.name or launch.kernel),
             "condition": " && ".join(f"{c_extent(extent, inside)} > 0" for extent in positive),
             "kernel": module.first + number,
             "grid": [c_extent(extent, inside) for extent in launch.grid],
@@ -179,10 +180,6 @@ def _map(number: int, map_of: Encoding, names: Mapping[Dim, str]) -> dict[str, o
         "extents": [positive(extent, 1) for extent in map_of.extents],
         "strides": [positive(stride, STRIDE_UNIT) for stride in map_of.strides],
     }  # fmt: skip
-
-
-def _commented(text: str) -> str:
-    return text.replace("*/", "* /").replace("\n", " ")
 
 
 def _place(argument: Argument, starts: Sequence[int], names: Mapping[Dim, str]) -> str:

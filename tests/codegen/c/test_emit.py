@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from ansorpy.codegen.c.compiler import find_compiler
 from ansorpy.codegen.c.emit import emit_c, translation_unit
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.words import WORDS
 from ansorpy.errors import CodegenError
-from ansorpy.ir.builders import maximum, select
+from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function, Var
-from ansorpy.ir.loops import Alloc, Barrier, For, ForKind, Scope, Seq, Stmt
-from tests.codegen.c.compiled import TARGET
+from ansorpy.ir.extents import dim
+from ansorpy.ir.loops import Alloc, Barrier, For, ForKind, Let, Scope, Seq, Stmt
+from tests.codegen.c.compiled import STRICT, TARGET, needs_cc
 from tests.codegen.programs import add_to, at, buffer, nest, program, put
 
 A, B, C = buffer("A", 4, 8), buffer("B", 8, 6), buffer("C", 4, 6)
@@ -83,6 +85,28 @@ def test_a_parallel_loop_is_divided_inside_the_region() -> None:
     assert "#ifdef _OPENMP\n#include <omp.h>\n#endif" in text
 
 
+@pytest.mark.parametrize("nested", ["directly", "below"])
+def test_no_loop_inside_one_whose_iterations_conflict_is_divided(nested: str) -> None:
+    x, y = buffer("x", 13, 13), buffer("y", 13, 13)
+
+    def tile(i: Expr, j: Expr) -> Stmt:
+        def doubled(r: Var, c: Var) -> Stmt:
+            where = i + r, minimum(j * 5, 8) + c
+            return Seq((put(y, where, at(x, *where)), put(y, where, at(y, *where) * 2.0)))
+
+        return nest("s5 s5", doubled)
+
+    def below(i: Var) -> Stmt:
+        start = Var("start")
+        return Let(start, minimum(i * 5, 8), nest("p3", lambda j: tile(start, j)))
+
+    directly = nest("p3 p3", lambda i, j: tile(minimum(i * 5, 8), j))
+    body = directly if nested == "directly" else nest("p3", below)
+    text = emit_c(program(body, [x], [y]), TARGET, "k", Style(64, "openmp")).text
+    assert text.count("// serial: iterations may write the same element") == 1
+    assert "#pragma omp" not in text
+
+
 def test_the_same_program_is_the_same_text() -> None:
     texts = {emit_c(program(product(), [A, B], [C]), TARGET, "k").text for _ in range(3)}
     assert len(texts) == 1
@@ -101,6 +125,25 @@ def test_arrays_do_not_get_names_that_mean_something(name: str) -> None:
     text = emit_c(program(nest("s3", lambda i: put(y, (i,), at(x, i))), [x], [y]), TARGET, "k")
     wanted = f"{name}_" if name in WORDS else name
     assert f"y[i0] = {wanted}[i0];" in text.functions
+
+
+@needs_cc
+def test_comments_end_where_their_line_ends() -> None:
+    n = dim("n*/\\", 1, 9)
+    x, y = buffer("x*/\\", n), buffer("y\nfloat ??/", n)
+    i = Var("i\n@j\\")
+    body = For(i, n, ForKind.SERIAL, put(y, (i,), at(x, i)))
+    text = emit_c(program(body, [x], [y]), TARGET, "k").text
+    assert "// y float ? ?/\n" in text and "// i @j/\n" in text and "/* [n* //] */" in text
+    find_compiler().shared_library(text, STRICT)
+
+
+@needs_cc
+@pytest.mark.parametrize("option", ["-ffast-math", "-ffinite-math-only"])
+def test_options_that_do_away_with_nan_are_refused(option: str) -> None:
+    text = emit_c(program(product(), [A, B], [C]), TARGET, "k").text
+    with pytest.raises(CodegenError, match="compile without -ffast-math or -ffinite-math-only"):
+        find_compiler().shared_library(text, (option,))
 
 
 def test_what_a_guarded_formula_uses_twice_is_computed_once() -> None:

@@ -7,7 +7,7 @@ executable that ends at the first undefined operation or access outside of an ar
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,12 +16,23 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.c.style import Style
+from ansorpy.ir.builders import select
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS
-from ansorpy.ir.expr import Binary, BinaryOp, Const, Function, ReduceKind
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Function,
+    ReduceKind,
+    const,
+)
 from ansorpy.ir.interpret import run_program
-from ansorpy.ir.loops import Program, Seq
+from ansorpy.ir.loops import Program, Seq, Stmt
 from tests.codegen import test_division as division
 from tests.codegen import test_float_to_integer as integers
 from tests.codegen import test_rounding as rounding
@@ -186,6 +197,104 @@ FAMILIES = (
 def cases(kind: str) -> dict[str, Case]:
     """The programs of all families, by name."""
     return {name: case for family in FAMILIES for name, case in family(kind)}
+
+
+I16, I64, U8, U64 = DType.INT16, DType.INT64, DType.UINT8, DType.UINT64
+X, Y, Z = (buffer(name, 9) for name in "xyz")
+PLACES = buffer("places", 8, dtype=I64)
+
+
+def read_after_a_read() -> Program:
+    out = buffer("out", 8)
+    body = nest("v8", lambda i: put(out, (i,), select(i >= 3, at(X, at(PLACES, i - 3) % 8), 0.0)))
+    return program(body, [X, PLACES], [out])
+
+
+def under_a_guard(value: Callable[[Expr, Expr], Expr]) -> Program:
+    """*value* where ``i - 1`` is inside, and in some lanes only."""
+    out = buffer("out", 4, 8)
+
+    def body(i: Expr, j: Expr) -> Stmt:
+        return put(out, (i, j), select((i >= 1) & (i + j < 10), value(i, j), 0.0))
+
+    return program(nest("s4 v8", body), [X, Y, Z], [out])
+
+
+def squared(x: Expr) -> Expr:
+    return x * x
+
+
+def of_numbers(dtype: DType, value: Callable[[Expr], Expr]) -> Program:
+    out = buffer("out", 9, dtype=dtype)
+    return program(nest("s9", lambda i: put(out, (i,), value(i))), [X], [out])
+
+
+def large_product(dtype: DType) -> Program:
+    bits, out = buffer("bits", 16, dtype=dtype), buffer("out", 1, dtype=dtype)
+    one = put(out, (0,), Const(1, dtype))
+
+    def body(i: Expr) -> Stmt:
+        ones = Binary(BinaryOp.BIT_OR, at(bits, i), Const(-1, dtype))
+        return put(out, (0,), ones, ReduceKind.PROD)
+
+    return program(Seq((one, nest("v16", body))), [bits], [out])
+
+
+def whether(dtype: DType, *tests: tuple[CompareOp, int]) -> Program:
+    """The elements compared with numbers, on either side."""
+    bits = buffer("bits", 16, dtype=dtype)
+    out = buffer("out", len(tests), 2, 16, dtype=DType.BOOL)
+
+    def body(i: Expr) -> Stmt:
+        sides = [(at(bits, i), Const(number, dtype)) for _, number in tests]
+        return Seq(
+            tuple(
+                put(out, (n, side, i), Compare(op, *sides[n][:: 1 - 2 * side]))
+                for n, (op, _) in enumerate(tests) for side in (0, 1)
+            )
+        )  # fmt: skip
+
+    return program(nest("v16", body), [bits], [out])
+
+
+ORDERS = (CompareOp.LT, CompareOp.LE, CompareOp.GT, CompareOp.GE)
+BY_HAND = {
+    "read_after_a_read": read_after_a_read(),
+    "read_twice": under_a_guard(lambda i, j: squared(at(X, i - 1))),
+    "read_to_decide": under_a_guard(lambda i, j: select(at(X, i - 1) > 0.0, at(Y, j), at(Z, j))),
+    "product": of_numbers(I64, lambda i: select(at(X, i) > 0.0, const(3), 1) * 1_000_000_000),
+    "unsigned": of_numbers(
+        U64,
+        lambda i: select(at(X, i) > 0.0, Const(3, U64), Const(1, U64)) * Const(4_000_000_000, U64),
+    ),
+    "index": of_numbers(I64, lambda i: select(i > 4, const(2147483647), 0) + 1),
+    "shift": of_numbers(
+        I64,
+        lambda i: Binary(BinaryOp.SHR, select(at(X, i) > 0.0, const(70000), 1), const(40)),
+    ),
+    "large_product": large_product(I16),
+    **{
+        f"whether_{dtype.value}": whether(
+            dtype, *((op, number) for op in ORDERS for number in (*dtype.limits, 2))
+        )
+        for dtype in (U8, DType.INT8, DType.UINT32)
+    },
+}  # fmt: skip
+"""Programs with what the random ones seldom have."""
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_rare_programs_leave_nothing_undefined(style: str, tmp_path: Path) -> None:
+    ready: dict[str, tuple[Program, list[Array]]] = {}
+    for name, source in BY_HAND.items():
+        *inputs, out = (param.buffer for param in source.params)
+        arrays = [random(b.shape, b.dtype, n) for n, b in enumerate(inputs)]
+        ready[name] = source, [*arrays, empty(out.shape, out.dtype)]
+    want = {name: [array.copy() for array in arrays] for name, (_, arrays) in ready.items()}
+    run_apart(ready, tmp_path, STYLES[style], flags=(*UNDEFINED, *STRICT))
+    for name, (source, arrays) in ready.items():
+        run_program(source, want[name])
+        np.testing.assert_array_equal(arrays[-1], want[name][-1], name)
 
 
 @pytest.mark.parametrize("style", STYLES)

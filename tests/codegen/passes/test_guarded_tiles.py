@@ -96,11 +96,15 @@ def test_halves_are_of_whole_vectors_and_of_enough_rows() -> None:
     assert shapes(promoted(tiled(4, 5))) == [(4, 5)]
 
 
-def test_integers_are_not_divided_by_zeros_that_were_not_loaded() -> None:
+def guards_around_sums(program: Program) -> int:
+    return sum(isinstance(s, If) and bool(sums(s)) for s in walk_stmts(program.body))
+
+
+def test_integers_are_divided_also_by_zeros_that_were_not_loaded() -> None:
     program = tiled(4, 8, lambda a, b: a // b, DType.INT32)
-    made = promoted(program)
-    guards = [s for s in walk_stmts(made.body) if isinstance(s, If) and sums(s)]
-    assert len(shapes(made)) == 1 and len(guards) == 3
+    made, products = promoted(program), promoted(tiled(4, 8, dtype=DType.INT32))
+    assert shapes(made) == shapes(products)
+    assert guards_around_sums(made) == guards_around_sums(products)
     sizes = (5, 13, 7)
     data = arrays_at(program, sizes, 3)
     here = dict(zip(program.dims, (5, 7, 13), strict=True))

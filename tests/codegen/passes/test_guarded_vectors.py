@@ -7,9 +7,10 @@ import pytest
 
 from ansorpy.codegen.passes.guarded_vectors import guarded_vectors
 from ansorpy.codegen.passes.hoist_guards import hoist_guards
+from ansorpy.ir.expr import Var, as_expr
 from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import run_program
-from ansorpy.ir.loops import For, ForKind, If, Program, walk_stmts
+from ansorpy.ir.loops import For, ForKind, If, Program, Seq, walk_stmts
 from ansorpy.ir.rewrite.sizes import program_at
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.ir.text.printer import text
@@ -17,6 +18,7 @@ from ansorpy.ir.verify import verify
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
+from tests.codegen.programs import at, buffer, nest, program, put
 from tests.run_native import run_native
 
 V3 = Target.parse("x86-64-v3")
@@ -68,6 +70,21 @@ def test_lanes_are_masked_in_the_last_tile_only() -> None:
 def test_a_size_limits_a_single_tile() -> None:
     assert vectors(transposed(13, 32)) == [(32, True)]
     assert vectors(rewritten(transposed(13, 32))) == [(8, False), (8, True)]
+
+
+@pytest.mark.parametrize("size", [1, 10, 32, 33, 45, 128])
+def test_a_guard_that_small_sizes_never_meet_stays_one(size: int) -> None:
+    n = dim("n", 1, 128)
+    x, y = buffer("x", 64), buffer("y", n)
+    i = Var("i")
+    filled = For(i, n, ForKind.SERIAL, put(y, (i,), as_expr(-1.0)))
+    moved = nest("v64", lambda j: If(j + 32 < as_expr(n), put(y, (j + 32,), at(x, j)), None))
+    whole = guarded_vectors(program(Seq((filled, moved)), [x], [y]), V3)
+    given, found = np.arange(64, dtype=np.float32), np.zeros(size, np.float32)
+    run_program(program_at(whole, dict.fromkeys(whole.dims, size)), [given, found])
+    want = np.full(size, -1, np.float32)
+    want[32:96] = given[: len(want[32:96])]
+    np.testing.assert_array_equal(found, want)
 
 
 def test_a_program_without_dimensions_stays_the_same_object() -> None:

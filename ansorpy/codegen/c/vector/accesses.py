@@ -16,12 +16,12 @@ from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr
+from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr, walk
 from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Buffer, Store
 
 __all__ = [
-    "Access", "access", "is_inside", "lane_by_lane", "load", "narrowed", "scalar", "splat",
+    "Access", "access", "is_safe", "lane_by_lane", "load", "narrowed", "scalar", "splat",
     "steps_of", "store", "vector_of",
 ]  # fmt: skip
 
@@ -81,9 +81,14 @@ def _apart(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...]
     return tuple(found)
 
 
-def is_inside(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
-    """True when bounds prove that all lanes access elements of *buffer*."""
-    found = zip((e.bounds(i) for i in indices), buffer.shape, strict=True)
+def is_safe(e: Emitter, expr: Expr) -> bool:
+    """True if *expr* may be computed in all lanes, also in those where no guard holds."""
+    return not e.guards or all(_is_inside(e, x) for x in walk(expr) if isinstance(x, Load))
+
+
+def _is_inside(e: Emitter, expr: Load) -> bool:
+    """True when bounds prove that all lanes read elements of the buffer."""
+    found = zip((e.bounds(i) for i in expr.indices), buffer_of(expr).shape, strict=True)
     return all(low >= 0 and high < least(extent) for (low, high), extent in found)
 
 
@@ -95,7 +100,7 @@ def load(e: Emitter, expr: Load) -> Code:
     name = variable_of(e, buffer, found.start)
     if name is not None and found.is_consecutive:
         return _read(e, Code(name), buffer.dtype)
-    if e.guards and not is_inside(e, buffer, expr.indices):
+    if not is_safe(e, expr):
         return lane_by_lane(e, expr, guarded=True)
     if found.is_one_element:
         return splat(e, scalar(e, e.lanes.in_lane(expr, 0)), buffer.dtype)
@@ -125,7 +130,10 @@ def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
     If *guarded*, lanes that the surrounding selects do not choose are 0 and not computed.
     """
     assert e.lanes is not None
-    texts = []
+    texts: list[str] = []
+    repeated = e.repeated
+    if guarded:
+        e.repeated = frozenset()  # a name would be computed outside of the select of its lane
     for k in range(e.lanes.width):
         one = e.lanes.in_lane(expr, k)
         if guarded:
@@ -133,6 +141,7 @@ def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
             one = Select(all_of(*conditions), one, as_expr(0, expr.dtype))
         found = scalar(e, one)
         texts.append(f"-{found.at(UNARY + 1)}" if expr.dtype is DType.BOOL else found.text)
+    e.repeated = repeated
     return Code(f"({vector_of(e, expr.dtype)}){{{', '.join(texts)}}}", UNARY)
 
 
@@ -164,7 +173,7 @@ def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
     if dtype.is_half:
         return helper_call(e, f"to_{short_name(dtype)}x{e.lanes.width}", x)
     if dtype is DType.BOOL:
-        return Code(f"__builtin_convertvector({x.text} & 1, {stored_vector(e, dtype)})")
+        return Code(f"__builtin_convertvector({x.at(UNARY)} & 1, {stored_vector(e, dtype)})")
     return x
 
 

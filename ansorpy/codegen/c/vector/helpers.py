@@ -192,7 +192,7 @@ def _typed(template: str, dtype: DType, count: int, **more: object) -> str:
         size, nan = f"choose_{vector}(({mask})(x < 0), ({vector})-({unsigned})x, x)", ""
     return Template(template).substitute(
         more, V=vector, T=storage_type(dtype), N=count, M=mask, M2=unsigned, C=f"i32x{count}",
-        U=storage_type(dtype) if dtype.is_float else f"uint{bits}_t",
+        U=storage_type(dtype) if dtype.is_float else f"uint{max(32, bits)}_t",
         W=short_name(computed_type(dtype)), half=count // 2, each=", ".join(["x"] * count),
         size=size, greater=f"({mask})((a > b){nan})", less=f"({mask})((a < b){nan})",
         wide="m" if bits == 32 else f"__builtin_convertvector(m, {mask})",

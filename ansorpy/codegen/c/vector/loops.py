@@ -53,9 +53,7 @@ def _looped(e: Emitter, space: VectorSpace, width: int, group: int) -> None:
         name = e.names.give(number)
         count, kind = outer // group, e.indices.narrow
         with (
-            e.block(
-                f"for ({kind} {name} = 0; {name} < {count}; ++{name})", f"// {group} at a time"
-            ),
+            e.block(f"for ({kind} {name} = 0; {name} < {count}; ++{name})", f"{group} at a time"),
             e.variable(number, Code(name), (0, count - 1)),
         ):
             _chunks(e, space, chunks(block, width), number * group)

@@ -15,7 +15,7 @@ from ansorpy.codegen.c.expressions import branches, decided
 from ansorpy.codegen.c.prelude import elementary_name
 from ansorpy.codegen.c.types import computed_type, short_name
 from ansorpy.codegen.c.vector.accesses import (
-    is_inside,
+    is_safe,
     lane_by_lane,
     load,
     narrowed,
@@ -28,7 +28,7 @@ from ansorpy.codegen.clike.code import ADD, ATOM, UNARY, Code
 from ansorpy.codegen.clike.indices import is_index
 from ansorpy.codegen.clike.operators import INFIX, chosen, compared, converted, infix
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
-from ansorpy.codegen.unsupported import buffer_of, undefined
+from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
@@ -82,10 +82,7 @@ def vector(e: Emitter, expr: Expr) -> Code:
 def _is_alike(e: Emitter, expr: Expr) -> bool:
     """True if *expr* is the same in all lanes and safe to compute whichever sides they choose."""
     assert e.lanes is not None
-    if e.lanes.varies(expr):
-        return False
-    loads = [x for x in walk(expr) if isinstance(x, Load)] if e.guards else []
-    return all(is_inside(e, buffer_of(x), x.indices) for x in loads)
+    return not e.lanes.varies(expr) and is_safe(e, expr)
 
 
 def operand(e: Emitter, expr: Expr) -> Code:
@@ -279,7 +276,7 @@ def _select(e: Emitter, expr: Select) -> Code:
     assert e.lanes is not None
     if is_index(expr):
         return _index(e, expr)
-    if not e.lanes.varies(expr.cond):
+    if _is_alike(e, expr.cond):
         if any(reads_twice(x) or _chooses(e, x) for x in (expr.then, expr.other)):
             return branches(e, expr, vector_of(e, expr.dtype), vector)
         cond, then, other = e.value(expr.cond), vector(e, expr.then), vector(e, expr.other)
@@ -298,9 +295,8 @@ def _select(e: Emitter, expr: Select) -> Code:
 
 
 def _chooses(e: Emitter, side: Expr) -> bool:
-    """True if *side* has a select that differs between lanes; its parts become statements."""
-    assert e.lanes is not None
-    return any(isinstance(x, Select) and e.lanes.varies(x.cond) for x in walk(side))
+    """True if *side* has a select by lanes; its parts become statements."""
+    return any(isinstance(x, Select) and not _is_alike(e, x.cond) for x in walk(side))
 
 
 def _cast(e: Emitter, expr: Cast) -> Code:

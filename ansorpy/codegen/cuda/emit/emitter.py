@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from ansorpy.codegen.clike.code import UNARY, Code
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.writer import IndexTypes, Writer
 from ansorpy.codegen.cuda.emit.words import WORDS
 from ansorpy.codegen.cuda.launch.plan import BoxedTensor
@@ -83,7 +84,8 @@ class Emitter(Writer):
         var, is_wide = size_var(dim), dim.high > self.indices.most
         name = self.names.give(var)
         self.bind(var, (dim.low, dim.high), Code(name, wide=is_wide))
-        return f"{self.indices.wide if is_wide else self.indices.narrow} {name} /* {dim} */"
+        kind = self.indices.wide if is_wide else self.indices.narrow
+        return f"{kind} {name} /* {in_comment(str(dim))} */"
 
     def value(self, expr: Expr) -> Code:
         """Emit *expr* as C."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.cuda.emit.boxes import begun_boxes, sources_in
 from ansorpy.codegen.cuda.emit.clusters import cluster_of
@@ -169,11 +170,11 @@ class _Kernel:
         begun_boxes(e, self.nest.body, self._declare_shared(e))
         e.statement(self.nest.body)
         inside = ",\n    ".join(parameters)
+        grid, block = _counted(self.launch.grid, "block"), _counted(self.launch.block, "thread")
         together = f"__cluster_dims__({e.cluster}, 1, 1) " if e.cluster > 1 else ""
         return "\n".join(
             [
-                f"// {_counted(self.launch.grid, 'block')} of "
-                f"{_counted(self.launch.block, 'thread')}{_condition(self.launch)}",
+                f"// {in_comment(f'{grid} of {block}{_condition(self.launch)}')}",
                 f'extern "C" __global__ void {together}__launch_bounds__({self.bounds}) '
                 f"{self.name}(",
                 f"    {inside}) {{",
@@ -186,8 +187,8 @@ class _Kernel:
         if buffer.dtype.is_half:
             e.need(buffer.dtype.value)
         access = "" if self.used[buffer] else "const "
-        shape = ", ".join(map(str, buffer.shape))
-        apart = "" if buffer.strides is None else f" strides {list(buffer.strides)}"
+        shape = in_comment(", ".join(map(str, buffer.shape)))
+        apart = "" if buffer.strides is None else in_comment(f" strides {list(buffer.strides)}")
         kind = C_TYPES[buffer.dtype]
         alone = "" if buffer in self.overlapping else "__restrict__ "
         return f"{access}{kind}* {alone}{e.names.give(buffer)} /* [{shape}]{apart} */"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansorpy.codegen.clike.code import COMPARE, Code
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.emit.assignment import assignment
@@ -107,7 +108,7 @@ def _loop(e: Emitter, s: For) -> None:
     with e.names.block():
         name, end = e.names.give(s.var), index(e, as_expr(extent))
         kind = e.indices.narrow if most(s.extent) <= e.indices.most else e.indices.wide
-        fused = f"// {s.var.name}" if "@" in s.var.name else ""
+        fused = s.var.name if "@" in s.var.name else ""
         with (
             e.block(f"for ({kind} {name} = 0; {name} < {end.at(COMPARE + 1)}; ++{name})", fused),
             e.variable(s.var, Code(name, wide=kind != e.indices.narrow), (0, extent - 1)),
@@ -152,7 +153,7 @@ def _index(e: Emitter, s: For) -> None:
             statement(e, s.body)
         return
     name = e.names.give(s.var)
-    e.line(f"const int {name} = {s.kind.value};  // {s.var.name}: 0..{s.extent}")
+    e.line(f"const int {name} = {s.kind.value};  // {in_comment(f'{s.var.name}: 0..{s.extent}')}")
     with e.variable(s.var, Code(name), (0, s.extent - 1)):
         statement(e, s.body)
 

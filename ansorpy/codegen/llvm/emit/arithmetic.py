@@ -1,6 +1,8 @@
-"""Arithmetic on emitted values: floats (``contract`` is the only flag), integers, conversions.
+"""Arithmetic on emitted values: floats, integers, conversions.
 
-``max``/``min`` of floats return NaN when either operand is NaN, as numpy and ONNX do.
+Sums and products of floats may be contracted.  ``max``/``min`` return NaN when either operand is
+NaN, as numpy and ONNX do, and either one of two zeros.  Sums and products of lanes are combined in
+any order.
 """
 
 from __future__ import annotations

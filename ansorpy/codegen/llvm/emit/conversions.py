@@ -1,10 +1,14 @@
-"""Convert values between memory and registers: bools are bytes in memory, 16-bit floats widen."""
+"""Convert values between memory and registers: bools are bytes in memory, 16-bit floats widen.
+
+float16 is converted by integer arithmetic where the machine has no instruction for it: LLVM would
+call a function for each lane, of a library that need not be there.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.emit.text import Value
+from ansorpy.codegen.llvm.emit.text import Value, float_literal
 from ansorpy.ir.dtypes import DType
 
 if TYPE_CHECKING:
@@ -32,9 +36,28 @@ def from_stored(e: Emitter, value: Value, dtype: DType) -> Value:
     return found
 
 
+def _has_instructions(e: Emitter) -> bool:
+    """Whether float16 is converted by instructions."""
+    arch = e.module.target.triple.split("-")[0]
+    return arch in ("aarch64", "arm64") or "f16c" in e.module.target.feature_set
+
+
 def _widened_half(e: Emitter, value: Value) -> Value:
-    wide = Value("float", "", value.lanes).type
-    return e.text.value("float", value.lanes, f"fpext {value.typed} to {wide}")
+    lanes = value.lanes
+    wide = Value("float", "", lanes).type
+    if _has_instructions(e):
+        return e.text.value("float", lanes, f"fpext {value.typed} to {wide}")
+    b = _Bits(e, lanes)
+    raw = e.text.define(f"zext {bitcast(e, value, 'i16').typed} to {b.type}")
+    size = b.op("and", raw, 0x7FFF)
+    sign = b.op("shl", b.op("and", raw, 0x8000), 16)
+    normal = b.op("add", b.op("shl", size, 13), 0x38000000)
+    counted = e.text.define(f"sitofp {b.type} {size} to {wide}")
+    unit = _repeat(lanes, "float", float_literal(2.0**-24, "float"))
+    small = e.text.value("float", lanes, f"fmul {wide} {counted}, {unit}")
+    found = b.choose("ult", size, 0x400, bitcast(e, small, "i32").text, normal)
+    found = b.choose("uge", size, 0x7C00, b.op("add", normal, 0x38000000), found)
+    return bitcast(e, b.value(b.op("or", sign, found)), "float")
 
 
 def _widened_bfloat16(e: Emitter, value: Value) -> Value:
@@ -62,11 +85,58 @@ def to_stored(e: Emitter, value: Value, dtype: DType) -> Value:
         return known
     if dtype is DType.BFLOAT16:
         return _to_bfloat16(e, value)
+    if not _has_instructions(e):
+        return _to_float16(e, value)
     half = Value("half", "", lanes).type
     return e.text.value("half", lanes, f"fptrunc {value.typed} to {half}")
 
 
-def _repeat(lanes: int, element: str, value: int) -> str:
+class _Bits:
+    """Arithmetic on the bits of float32 numbers, in *lanes* lanes."""
+
+    def __init__(self, e: Emitter, lanes: int) -> None:
+        self._text, self._lanes = e.text, lanes
+        self.type = Value("i32", "", lanes).type
+
+    def value(self, name: str) -> Value:
+        return Value("i32", name, self._lanes)
+
+    def op(self, what: str, a: str, b: str | int) -> str:
+        return self._text.define(f"{what} {self.type} {a}, {self._operand(b)}")
+
+    def choose(self, order: str, a: str, limit: int, then: str | int, other: str) -> str:
+        """*then* where *a* is less than (``ult``) or at least (``uge``) *limit*, else *other*."""
+        test = f"icmp {order} {self.type} {a}, {self._operand(limit)}"
+        holds = self._text.value("i1", self._lanes, test)
+        sides = f"{self.type} {self._operand(then)}, {self.type} {other}"
+        return self._text.define(f"select {holds.typed}, {sides}")
+
+    def _operand(self, x: str | int) -> str:
+        return x if isinstance(x, str) else _repeat(self._lanes, "i32", x)
+
+
+def _to_float16(e: Emitter, value: Value) -> Value:
+    """Round to nearest even on the bits; a NaN stays a NaN and keeps its sign."""
+    b, t = _Bits(e, value.lanes), e.text
+    raw = bitcast(e, value, "i32").text
+    size = b.op("and", raw, 0x7FFFFFFF)
+    sign = b.op("and", b.op("lshr", raw, 16), 0x8000)
+    odd = b.op("and", b.op("lshr", size, 13), 1)
+    normal = b.op("lshr", b.op("add", b.op("add", size, odd), 0xFFF - 0x38000000), 13)
+    # The sum has the unit of the smallest float16 numbers, to which it is rounded.
+    half = _repeat(value.lanes, "float", float_literal(0.5, "float"))
+    real = bitcast(e, b.value(size), "float")
+    total = t.value("float", value.lanes, f"fadd {real.typed}, {half}")
+    small = b.op("sub", bitcast(e, total, "i32").text, 0x3F000000)
+    found = b.choose("ult", size, 0x38800000, small, normal)
+    found = b.choose("uge", size, 0x47800000, 0x7C00, found)
+    found = b.choose("uge", size, 0x7F800001, 0x7E00, found)
+    short = Value("i16", "", value.lanes).type
+    bits = t.value("i16", value.lanes, f"trunc {b.type} {b.op('or', sign, found)} to {short}")
+    return bitcast(e, bits, "half")
+
+
+def _repeat(lanes: int, element: str, value: int | str) -> str:
     return f"splat ({element} {value})" if lanes else str(value)
 
 
