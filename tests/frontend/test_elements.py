@@ -155,6 +155,6 @@ def test_extremes_of_sizes_as_floats(kind: ReduceOp, *, largest: bool) -> None:
     found = evaluated(op, [real], DType.FLOAT32)
     assert found is not None
     for sizes in SIZES:
-        n = sizes[N.dims[0]]
+        n = fixed(at(N, sizes))
         assert numbers_at(found, sizes) == [max(n, 7) if largest else min(n, 7)]
     assert evaluated(op, [held(Ratio(N, 3), Ratio(7))], DType.FLOAT32) is None

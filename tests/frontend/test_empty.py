@@ -148,14 +148,14 @@ def test_no_steps_leave_the_states_as_they_are(
     op_type: str, gates: int, initial: bool, rng: np.random.Generator
 ) -> None:
     states = ["h", "c"] if op_type == "LSTM" else ["h"]
-    shapes = {"x": ("seq", 2, 3), "w": (1, gates * 4, 3), "r": (1, gates * 4, 4)}
+    shapes: dict[str, tuple[int, ...]] = {"w": (1, gates * 4, 3), "r": (1, gates * 4, 4)}
     first = dict.fromkeys((f"{name}0" for name in states), (1, 2, 4)) if initial else {}
     outputs = ["y", *states]
-    one = node(op_type, [*shapes, "", "", *first], outputs, hidden_size=4)
-    model = graph_model([one], {**shapes, **first}, outputs)
+    one = node(op_type, ["x", *shapes, "", "", *first], outputs, hidden_size=4)
+    model = graph_model([one], {"x": ("seq", 2, 3), **shapes, **first}, outputs)
     feeds = {
-        name: rng.standard_normal((0, 2, 3) if name == "x" else shape).astype(np.float32)
-        for name, shape in {**shapes, **first}.items()
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in {"x": (0, 2, 3), **shapes, **first}.items()
     }
     y, *last = run_network(partition(optimize(load(model, dims={"seq": 0}))), feeds)
     assert y.shape == (0, 1, 2, 4)

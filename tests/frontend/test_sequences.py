@@ -202,5 +202,7 @@ def test_equal_maps_of_two_sequences_count_what_each_has() -> None:
     )  # fmt: skip
     model.graph.node[4].CopyFrom(model.graph.node[1])  # shape inference names their sizes apart
     model.graph.node[4].input[0], model.graph.node[4].output[0] = "zs", "ws"
-    feeds = {"x": np.float32([0, 1, 0, 2]), "z": np.float32([3, 1, 0, 2])}
+    feeds = {
+        "x": np.asarray([0, 1, 0, 2], np.float32), "z": np.asarray([3, 1, 0, 2], np.float32),
+    }  # fmt: skip
     assert_same(compiled(model), model, feeds)
