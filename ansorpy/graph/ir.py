@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops import Elementwise, Fn, Op, Shape, TensorType
+from ansorpy.graph.ops import Concat, Elementwise, Fn, Gather, Movement, Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, least, most
 from ansorpy.ir.narrow import Narrow
@@ -272,9 +272,14 @@ class GraphBuilder:
         return needed.isdisjoint(self._inputs)
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
-        """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
+        """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes.
+
+        What only moves elements keeps a narrow type.
+        """
         name = self.fresh(name)
         self._append(Node(op, tuple(inputs), name))
+        if isinstance(op, Movement | Concat | Gather) and inputs[0] in self.narrow:
+            self.narrow[name] = self.narrow[inputs[0]]
         return name
 
     def add_node(self, node: Node) -> None:

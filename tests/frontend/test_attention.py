@@ -108,3 +108,19 @@ def test_rotary_embeddings(
     one = node("RotaryEmbedding", operands, ["y"], interleaved=interleaved,
                rotary_embedding_dim=turned, **given)  # fmt: skip
     checked(graph_model([one], inputs, ["y"], constants, 23, {"at": TensorProto.INT64}))
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_products_in_half_precision_are_scaled_before_they_overflow(causal: int) -> None:
+    shape = (1, 1, 4, 64)
+    one = node("Attention", ["q", "k", "v"], ["y"], is_causal=causal)
+    kinds = dict.fromkeys("qkvy", TensorProto.FLOAT16)
+    network = compiled(graph_model([one], dict.fromkeys("qkv", shape), ["y"], None, 23, kinds))
+    v = np.random.default_rng(3).standard_normal(shape).astype(np.float16)
+    same = np.full(shape, 40, np.float16)
+    [got] = run_network(network, {"q": same, "k": same, "v": v})
+    wide = v.astype(np.float64)
+    want = wide.mean(2, keepdims=True)
+    if causal:
+        want = wide.cumsum(2) / np.arange(1, 5)[:, None]
+    np.testing.assert_allclose(got, np.broadcast_to(want, shape), rtol=0, atol=4e-3)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, parser
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -227,3 +227,31 @@ def test_only_the_branch_that_is_taken_has_to_be_supported(
     with pytest.raises(UnsupportedModel) as caught:
         load(model(True))
     assert [(row.domain, row.op) for row in caught.value.rows] == [(domain, strange.op_type)]
+
+
+def test_a_branch_in_an_unrolled_loop_reads_what_each_iteration_made(
+    rng: np.random.Generator,
+) -> None:
+    """It counts what it keeps, and its only operand is the same in each iteration."""
+    then = parser.parse_graph(
+        """then () => (float[4] r) {
+        m = Greater(s, zero)
+        k = Compress<axis = 0>(s, m)
+        t = ReduceSum<keepdims = 0>(k)
+        r = Add(s, t)
+    }"""
+    )
+    other = parser.parse_graph("other () => (float[4] e) { e = Identity(s) }")
+    body = parser.parse_graph(
+        "step (int64 i, bool c, float[4] s) => (bool c2, float[4] s2) { c2 = Identity(c) }"
+    )
+    body.node.append(node("If", ["flag"], ["s2"], then_branch=then, else_branch=other))
+    loop = node("Loop", ["trips", "", "x"], ["y"], body=body)
+    held: dict[str, Array] = {"trips": np.asarray(2), "zero": np.asarray(0, np.float32)}
+    types = {"flag": TensorProto.BOOL}
+    model = graph_model([loop], {"x": (4,), "flag": ()}, ["y"], held, types=types)
+    network = partition(optimize(load(model)))
+    for flag in (True, False):
+        feeds = {"x": rng.standard_normal(4).astype(np.float32), "flag": np.asarray(flag)}
+        [got] = run_network(network, feeds)
+        np.testing.assert_allclose(got, expected(model, feeds)[0], rtol=1e-5)

@@ -263,3 +263,16 @@ def test_texts_are_refused() -> None:
     )  # fmt: skip
     with pytest.raises(UnsupportedModel, match="use integer labels"):
         load(texts)
+
+
+def test_labels_of_all_bits() -> None:
+    most = (1 << 53) + 1
+    node = helper.make_node(
+        "LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_int64s=[1], values_int64s=[10],
+        default_int64=most,
+    )  # fmt: skip
+    x, y = (helper.make_tensor_value_info(name, TensorProto.INT64, (2,)) for name in "xy")
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 2)]
+    one = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=opsets)
+    [found] = run_network(partition(optimize(load(one))), {"x": np.asarray([1, 5])})
+    assert found.tolist() == [10, most]

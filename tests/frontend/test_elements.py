@@ -147,3 +147,14 @@ def test_what_depends_on_no_size_is_a_constant() -> None:
     assert numbers_of(held(N, 3), DType.INT64) is None
     found = numbers_of(held(Ratio(3, 2), Ratio(4)), DType.FLOAT32)
     assert found is not None and found.dtype == np.float32 and [*found] == [1.5, 4.0]
+
+
+@pytest.mark.parametrize(("kind", "largest"), [(ReduceOp.MIN, False), (ReduceOp.MAX, True)])
+def test_extremes_of_sizes_as_floats(kind: ReduceOp, *, largest: bool) -> None:
+    op, real = Reduce(kind, (0,), False), held(Ratio(N), Ratio(7))
+    found = evaluated(op, [real], DType.FLOAT32)
+    assert found is not None
+    for sizes in SIZES:
+        n = fixed(at(N, sizes))
+        assert numbers_at(found, sizes) == [max(n, 7) if largest else min(n, 7)]
+    assert evaluated(op, [held(Ratio(N, 3), Ratio(7))], DType.FLOAT32) is None

@@ -140,3 +140,25 @@ def test_rows_of_an_empty_table_are_refused() -> None:
     model = graph_model(nodes, {"at": (3,)}, ["y"], table, types={"at": 7})
     with pytest.raises(UnsupportedModel, match="without elements"):
         load(model)
+
+
+@pytest.mark.parametrize("initial", [False, True])
+@pytest.mark.parametrize(("op_type", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_no_steps_leave_the_states_as_they_are(
+    op_type: str, gates: int, initial: bool, rng: np.random.Generator
+) -> None:
+    states = ["h", "c"] if op_type == "LSTM" else ["h"]
+    shapes: dict[str, tuple[int, ...]] = {"w": (1, gates * 4, 3), "r": (1, gates * 4, 4)}
+    first = dict.fromkeys((f"{name}0" for name in states), (1, 2, 4)) if initial else {}
+    outputs = ["y", *states]
+    one = node(op_type, ["x", *shapes, "", "", *first], outputs, hidden_size=4)
+    model = graph_model([one], {"x": ("seq", 2, 3), **shapes, **first}, outputs)
+    feeds = {
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in {"x": (0, 2, 3), **shapes, **first}.items()
+    }
+    y, *last = run_network(partition(optimize(load(model, dims={"seq": 0}))), feeds)
+    assert y.shape == (0, 1, 2, 4)
+    for name, found in zip(states, last, strict=True):
+        want = feeds[f"{name}0"] if initial else np.zeros((1, 2, 4), np.float32)
+        np.testing.assert_array_equal(found, want)

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel
@@ -329,3 +337,85 @@ def test_complex_numbers_are_refused() -> None:
     made = model([node("Identity", ["x"], ["y"])], {"x": ("COMPLEX64", (2,))}, {"y": "COMPLEX64"})
     with pytest.raises(UnsupportedModel, match="element type COMPLEX64"):
         load(made)
+
+
+def bodied(
+    nodes: Sequence[NodeProto], inputs: dict[str, tuple[str, Any]],
+    outputs: dict[str, tuple[str, Any]],
+) -> GraphProto:  # fmt: skip
+    def infos(of: dict[str, tuple[str, Any]]) -> list[ValueInfoProto]:
+        return [helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
+                for name, (kind, shape) in of.items()]  # fmt: skip
+
+    return helper.make_graph(nodes, "body", infos(inputs), infos(outputs))
+
+
+LOOP = {"i": ("INT64", ()), "c": ("BOOL", ())}
+
+
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT4E2M1", "INT4"])
+@pytest.mark.parametrize("rows", [3, 7], ids=["unrolled", "compiled"])
+def test_a_scan_reads_rows_of_them(kind: str, rows: int, rng: np.random.Generator) -> None:
+    body = bodied(
+        [node("Cast", ["r"], ["f"], to=TensorProto.FLOAT)],
+        {"r": (kind, (4,))}, {"f": ("FLOAT", (4,))},
+    )  # fmt: skip
+    scan = node("Scan", ["q"], ["y"], body=body, num_scan_inputs=1)
+    made = model([scan], {"q": (kind, (rows, 4))}, {"y": "FLOAT"})
+    codes = rng.integers(0, 8, (rows, 4))
+    given = codes.astype(helper.tensor_dtype_to_np_dtype(getattr(TensorProto, kind)))
+    [got] = run_network(compiled(made), {"q": given})
+    assert_equal(got, given.astype(np.float32))
+
+
+@pytest.mark.parametrize("trips", [2, 6], ids=["unrolled", "compiled"])
+def test_a_loop_carries_them(trips: int, rng: np.random.Generator) -> None:
+    kind = "FLOAT8E4M3FN"
+    state = {"q": (kind, (4,)), "a": ("FLOAT", (4,))}
+    nodes = [
+        node("Identity", ["c"], ["c2"]), node("Identity", ["q"], ["q2"]),
+        node("Cast", ["q"], ["f"], to=TensorProto.FLOAT), node("Add", ["a", "f"], ["a2"]),
+    ]  # fmt: skip
+    outputs = {f"{name}2": of for name, of in (("c", LOOP["c"]), *state.items())}
+    loop = node(
+        "Loop", ["trips", "", "w", "x"], ["v", "y"], body=bodied(nodes, LOOP | state, outputs)
+    )
+    inputs = {"w": (kind, (4,)), "x": ("FLOAT", (4,))}
+    made = model([loop], inputs, {"v": kind, "y": "FLOAT"}, [held("trips", np.asarray(trips))])
+    feeds = {"w": values(kind, (4,), rng), "x": rng.integers(-9, 9, 4).astype(np.float32)}
+    v, y = run_network(compiled(made), feeds)
+    assert_equal(v, feeds["w"])
+    assert_equal(y, feeds["x"] + trips * feeds["w"].astype(np.float32))
+
+
+def test_rows_that_a_loop_makes_of_them(rng: np.random.Generator) -> None:
+    kind = "FLOAT8E5M2"
+    nodes = [node("Identity", ["c"], ["c2"]), node("Identity", ["w"], ["r"])]
+    body = bodied(nodes, LOOP, {"c2": LOOP["c"], "r": (kind, (4,))})
+    loop = node("Loop", ["trips", ""], ["rows"], body=body)
+    made = model(
+        [loop, node("Cast", ["rows"], ["y"], to=TensorProto.FLOAT)], {"w": (kind, (4,))},
+        {"rows": kind, "y": "FLOAT"}, [held("trips", np.asarray(3))],
+    )  # fmt: skip
+    given = values(kind, (4,), rng)
+    rows, y = run_network(compiled(made), {"w": given})
+    assert_equal(rows, np.stack([given] * 3))
+    assert_equal(y, np.stack([given.astype(np.float32)] * 3))
+
+
+def test_a_choice_between_them_is_refused() -> None:
+    """A run computes both branches, as one of them counts what it keeps."""
+    kind = "FLOAT8E4M3FN"
+    then = bodied(
+        [node("Compress", ["x", "m"], ["k"], axis=0), node("ReduceSum", ["k"], ["s"], keepdims=0),
+         node("Cast", ["s"], ["t"], to=getattr(TensorProto, kind))],
+        {}, {"t": (kind, ())},
+    )  # fmt: skip
+    other = bodied([node("Identity", ["q"], ["e"])], {}, {"e": (kind, ())})
+    nodes = [
+        node("If", ["flag"], ["r"], then_branch=then, else_branch=other),
+        node("Cast", ["r"], ["y"], to=TensorProto.FLOAT),
+    ]
+    inputs = {"x": ("FLOAT", (4,)), "m": ("BOOL", (4,)), "flag": ("BOOL", ()), "q": (kind, ())}
+    with pytest.raises(UnsupportedModel, match="element type float8_e4m3fn"):
+        load(model(nodes, inputs, {"y": "FLOAT"}))

@@ -183,3 +183,26 @@ def test_what_needs_a_known_length_is_refused() -> None:
     model = graph_model(nodes, {"x": (3,)}, ["y"], {"three": np.asarray(3)})
     with pytest.raises(UnsupportedModel, match="it must be from -1 to 0"):
         load(model)
+
+
+def test_equal_maps_of_two_sequences_count_what_each_has() -> None:
+    body = parser.parse_graph("each (float[4] t) => (int64[?, ?] p) { p = NonZero(t) }")
+    nodes = [
+        made
+        for x, y in (("x", "y"), ("z", "w"))
+        for made in (
+            node("SequenceConstruct", [x], [f"{x}s"]),
+            node("SequenceMap", [f"{x}s"], [f"{y}s"], body=body),
+            node("SequenceAt", [f"{y}s", "zero"], [y]),
+        )
+    ]
+    model = graph_model(
+        nodes, {"x": (4,), "z": (4,)}, ["y", "w"], {"zero": np.asarray(0)},
+        types=dict.fromkeys("yw", TensorProto.INT64),
+    )  # fmt: skip
+    model.graph.node[4].CopyFrom(model.graph.node[1])  # shape inference names their sizes apart
+    model.graph.node[4].input[0], model.graph.node[4].output[0] = "zs", "ws"
+    feeds = {
+        "x": np.asarray([0, 1, 0, 2], np.float32), "z": np.asarray([3, 1, 0, 2], np.float32),
+    }  # fmt: skip
+    assert_same(compiled(model), model, feeds)

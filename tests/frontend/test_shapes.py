@@ -83,6 +83,13 @@ def test_wrong_sizes_are_refused(arguments: dict[str, Any], message: str) -> Non
         load(DYNAMIC, **arguments)
 
 
+def test_a_number_has_no_other_shape() -> None:
+    model = two_inputs((), (4, 3), "Add")
+    assert load(model, shapes={"x": ()}).types["x"].shape == ()
+    with pytest.raises(UsageError, match="^the shape of x: .* has 0 dimensions, not 1"):
+        load(model, shapes={"x": (3,)})
+
+
 def test_one_dimension_has_one_range() -> None:
     model = two_inputs(("n", 3), ("n", 3))
     with pytest.raises(UsageError, match=r"^the dimension n is 1..4, 5"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -65,3 +67,11 @@ def test_shares_of_an_infinite_sum_are_no_numbers(op_type: str) -> None:
     with np.errstate(invalid="ignore", divide="ignore"):
         (want,) = ReferenceEvaluator(model).run(None, {"x0": ROWS})
     np.testing.assert_allclose(got, np.asarray(want, np.float32), rtol=1e-5)
+
+
+@pytest.mark.parametrize("given", [{}, {"min": 0.0}, {"max": 2.0}])
+def test_bounds_of_an_older_clip_are_finite(given: dict[str, Any]) -> None:
+    model = operator_model("Clip", [ROWS.shape], opset=9, **given)
+    (got,) = run_network(compiled(model), {"x0": ROWS})
+    (want,) = ReferenceEvaluator(model).run(None, {"x0": ROWS})
+    np.testing.assert_array_equal(got, want)

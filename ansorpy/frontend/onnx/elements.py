@@ -230,6 +230,14 @@ def _division(a: Ratio, b: Ratio) -> Ratio:
     return found
 
 
+def _smaller_float(a: Ratio, b: Ratio) -> Ratio:
+    return Ratio(_smaller(_known(a), _known(b)))
+
+
+def _larger_float(a: Ratio, b: Ratio) -> Ratio:
+    return Ratio(_larger(_known(a), _known(b)))
+
+
 def _truncated(a: Ratio) -> Extent:
     if least(a.above) >= 0:
         return a.floor()
@@ -252,6 +260,8 @@ _REDUCED: Mapping[tuple[ReduceOp, bool], Callable[..., Any]] = {
     (ReduceOp.MAX, False): _larger,
     (ReduceOp.SUM, True): _sum,
     (ReduceOp.PROD, True): _product,
+    (ReduceOp.MIN, True): _smaller_float,
+    (ReduceOp.MAX, True): _larger_float,
 }
 
 _FUNCTIONS: Mapping[tuple[Fn, bool], Callable[..., Any]] = {
@@ -276,8 +286,8 @@ _FUNCTIONS: Mapping[tuple[Fn, bool], Callable[..., Any]] = {
     (Fn.MUL, True): _product,
     (Fn.DIV, True): _division,
     (Fn.NEG, True): lambda a: a.times(Ratio(-1)),
-    (Fn.MIN, True): lambda a, b: Ratio(_smaller(_known(a), _known(b))),
-    (Fn.MAX, True): lambda a, b: Ratio(_larger(_known(a), _known(b))),
+    (Fn.MIN, True): _smaller_float,
+    (Fn.MAX, True): _larger_float,
     (Fn.EQUAL, True): lambda a, b: _is_equal(_known(a), _known(b)),
     (Fn.LESS, True): lambda a, b: _is_less(_known(a), _known(b)),
     (Fn.LESS_EQUAL, True): lambda a, b: not _is_less(_known(b), _known(a)),

@@ -288,6 +288,8 @@ class Importer:
         self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
     ) -> Sequence[Value | None]:
         """The node's values; those of an equal node if a run counts them: counts are then equal."""
+        if operator_of(node) in CONTROL:  # it may read more than its operands
+            return CONTROL[operator_of(node)](self, context)
         values = [self.values.get(name, "") for name in node.input]
         used = tuple(name in self.used for name in node.output)
         same = (signature(node, values), used, self.builder)
@@ -320,8 +322,6 @@ class Importer:
         If no importer can translate a node on constants, onnx's reference implementation evaluates
         it where that is reliable.
         """
-        if operator_of(node) in CONTROL:
-            return CONTROL[operator_of(node)](self, context)
         if any(name in self.lists for name in operands):
             if node.op_type == "Identity":
                 return identity(self, context)

@@ -111,13 +111,14 @@ def _axes(info: ValueInfoProto, given: Sequence[object] | None) -> tuple[Axis, .
             f"the model states no shape of the input {info.name}",
             hint=f"give it: --shape {quote(f'{info.name}=2x3')} (shapes= in Python)",
         )
-    stated = tuple(
+    if not kind.HasField("shape"):
+        return tuple(f"{info.name}.{number}" for number in range(len(given or ())))
+    return tuple(
         d.dim_value
         if d.HasField("dim_value") and d.dim_value >= 0
         else d.dim_param or f"{info.name}.{number}"
         for number, d in enumerate(kind.shape.dim)
     )
-    return stated or tuple(f"{info.name}.{number}" for number in range(len(given or ())))
 
 
 def _given(name: str, shape: Sequence[AnySize], axes: Sequence[Axis]) -> tuple[Size, ...]:

@@ -18,7 +18,8 @@ from ansorpy.frontend.onnx import load
 from ansorpy.frontend.torch.arrays import array_of
 from ansorpy.frontend.torch.decompositions import decompositions
 from ansorpy.frontend.torch.translate import is_operator, refusal, translate
-from ansorpy.frontend.torch.whole import attention
+from ansorpy.frontend.torch.whole import attention, interpolate
+from tests.graph.executor import compiled, run_network
 from tests.peer import peer
 
 
@@ -157,3 +158,32 @@ def test_operators(name: str) -> None:
 def test_what_has_no_translation_is_refused(function: Callable[..., Any], why: str) -> None:
     graph = captured(function, drawn(2, 4, 6))
     assert any(why in (refusal(node) or "") for node in graph.nodes if is_operator(node))
+
+
+def test_angles_of_zeros_and_infinities() -> None:
+    numbers = torch.tensor([0.0, -0.0, 1.5, -2.0, torch.inf, -torch.inf, torch.nan])
+    demand_same(
+        torch.atan2, *(part.flatten() for part in torch.meshgrid(numbers, numbers, indexing="ij"))
+    )
+
+
+def compiled_as(function: Callable[..., Any], x: torch.Tensor, tolerance: float) -> None:
+    """Compare *function*, compiled, with torch: onnxruntime is wider, or reads ONNX otherwise."""
+    found = translate(captured(function, x), "operators")
+    [given] = found.inputs
+    arrays = run_network(compiled(found.model), {given.name: array_of(x)})
+    for array, want in zip(arrays, tree_leaves(function(x)), strict=True):
+        got = torch.from_numpy(array.copy())
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_variances_in_half_precision_do_not_overflow() -> None:
+    compiled_as(lambda x: torch.var_mean(x, -1), (drawn(2, 4096) * 5).half(), 1e-3)
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_are_resized_by_factors(mode: str, corners: bool) -> None:
+    """In float32, one factor gives a row too many, the other one too few."""
+    image = drawn(1, 1, 25, 25)
+    compiled_as(lambda x: interpolate(x, None, [1.16, 2.12], mode, corners), image, 1e-4)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unknown, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Blamed, Inner, Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value, leaves, with_leaves
+from ansorpy.frontend.onnx.quantized.narrow import kinds_of, refused
 from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.ops import Fn, TensorType
 from ansorpy.graph.regions import BranchRegion, Result
@@ -97,6 +98,8 @@ def _chosen(ctx: NodeContext, then: Value, other: Value) -> Value:
     a, b = types[then], types[other]
     holds = ctx.reshape(ctx.input(0), ())
     if a == b:
+        for kind in kinds_of(ctx.builder, (then, other)).values():
+            raise refused(kind)
         return ctx.apply(Fn.WHERE, holds, then, other) if a.size != 0 else then
     axes = [d for d, pair in enumerate(zip(a.shape, b.shape, strict=False)) if pair[0] != pair[1]]
     (axis, *more) = axes or [0, 0]

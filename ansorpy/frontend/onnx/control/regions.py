@@ -100,11 +100,11 @@ class Body:
             kind = types[value]
             self.state.append(
                 builder.add_empty(value, kind) if kind.size == 0
-                else self.inner.add_input(value, kind)
+                else self.inner.add_part(value, kind)
             )  # fmt: skip
         for value, _ in self.plan.read:
             kind = types[value]
-            self.rows.append(self.inner.add_input(value, TensorType(kind.shape[1:], kind.dtype)))
+            self.rows.append(self.inner.add_part(value, TensorType(kind.shape[1:], kind.dtype)))
         values: list[Value] = [*self.state, *self.rows]
         if self.plan.is_loop:
             holds = builder.add_constant("condition", np.asarray(True))

@@ -115,6 +115,16 @@ class Inner:
         self._inputs.append(added)
         return added
 
+    def add_part(self, value: str, kind: TensorType) -> str:
+        """A value, different in each run of the body, of the element type of *value* outside."""
+        return self._of_type(value, self.add_input(value, kind))
+
+    def _of_type(self, value: str, made: str) -> str:
+        """*made*, which has the narrow type of *value* outside, if that has one."""
+        if value in self._outside.narrow:
+            self.builder.narrow[made] = self._outside.narrow[value]
+        return made
+
     def copied(self, value: Value) -> Value:
         """The value outside in the body."""
         return with_leaves(value, iter([self.captured_value(leaf) for leaf in leaves(value)]))
@@ -122,9 +132,7 @@ class Inner:
     def captured_value(self, value: str) -> str:
         """The graph value *value* of outside in the body."""
         if value not in self._copied:
-            self._copied[value] = made = self._new(value)
-            if value in self._outside.narrow:
-                self.builder.narrow[made] = self._outside.narrow[value]
+            self._copied[value] = self._of_type(value, self._new(value))
         return self._copied[value]
 
     def _new(self, value: str) -> str:

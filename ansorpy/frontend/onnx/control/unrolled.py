@@ -98,7 +98,7 @@ def _no_rows(
         given += [inner.copied(value) for value in state]
         for value, _ in read:
             kind = types[value]
-            given.append(inner.add_input(value, TensorType(kind.shape[1:], kind.dtype)))
+            given.append(inner.add_part(value, TensorType(kind.shape[1:], kind.dtype)))
         names = [info.name for info in body.input]
         made = translator.inlined(body, dict(zip(names, given, strict=True)))
         kinds = [

@@ -93,13 +93,11 @@ def _mapping(ctx: NodeContext, side: str) -> np.ndarray:
     raise Unsupported(f"{side}_strings", "texts are not supported; map numbers to numbers")
 
 
-def _default(ctx: NodeContext, dtype: DType) -> float:
+def _default(ctx: NodeContext, dtype: DType) -> Array | float:
     tensor = ctx.attr("default_tensor", None)
     if tensor is not None:
-        return float(numpy_helper.to_array(tensor).reshape(-1)[0])
-    return float(
-        ctx.attr("default_float", -0.0) if dtype.is_float else ctx.attr("default_int64", -1)
-    )
+        return numpy_helper.to_array(tensor).reshape(())
+    return ctx.attr("default_float", -0.0) if dtype.is_float else ctx.attr("default_int64", -1)
 
 
 def normalizer(ctx: NodeContext) -> str:

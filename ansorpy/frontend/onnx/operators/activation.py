@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Fn
 
@@ -26,7 +28,8 @@ def _unary(fn: Fn, **defaults: float) -> Importer:
 def clip(ctx: NodeContext) -> str:
     """Clip to bounds, which are attributes before opset 11 and optional inputs since then."""
     if ctx.opset < 11:
-        low, high = ctx.attr("min", -math.inf), ctx.attr("max", math.inf)
+        largest = float(np.finfo(np.float32).max) if ctx.opset > 5 else math.inf
+        low, high = ctx.attr("min", -largest), ctx.attr("max", largest)
         return ctx.apply(Fn.CLIP, ctx.input(), params=(float(low), float(high)))
     result = ctx.input()
     for index, fn in ((1, Fn.MAX), (2, Fn.MIN)):

@@ -63,8 +63,11 @@ def attended(ctx: NodeContext, q: str, k: str, v: str, how: Scores) -> str:
     if queries[1] != keys[1]:
         k, v = (ctx.emit(Repeat((1, queries[1] // keys[1], 1, 1)), [x]) for x in (k, v))
     dtype = ctx.type_of(q).dtype
-    product = ctx.emit(MatMul(), [q, ctx.transpose(k, (0, 1, 3, 2))])
-    scores = ctx.apply(Fn.MUL, product, ctx.literal(how.scale, dtype))
+    scale, turned = ctx.literal(how.scale, dtype), ctx.transpose(k, (0, 1, 3, 2))
+    if dtype is DType.FLOAT16:  # the product of what is not scaled may overflow
+        scores = ctx.emit(MatMul(), [ctx.apply(Fn.MUL, q, scale), turned])
+    else:
+        scores = ctx.apply(Fn.MUL, ctx.emit(MatMul(), [q, turned]), scale)
     stages = [scores]
     if how.cap > 0:
         bounded = ctx.apply(Fn.TANH, ctx.apply(Fn.MUL, scores, ctx.literal(1 / how.cap, dtype)))

@@ -16,7 +16,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.regions import Body, LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Inner
-from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Shape
+from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Shape, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
 
@@ -172,6 +172,10 @@ def _unrolled(
 ) -> _Run:
     shape = ctx.type_of(cell.inputs).shape
     order = range(ctx.number(shape[0], "steps"))
+    if not order:
+        zeros = (shape[1], ctx.shape(2)[-1])
+        none = ctx.builder.add_empty(ctx.node.output[0], TensorType((0, *zeros), ctx.type().dtype))
+        return none, tuple(_zeros(ctx, zeros) if state is None else state for state in states)
     results: dict[int, str] = {}
     last: tuple[str, ...] = ()
     for t in reversed(order) if backwards else order:

@@ -232,15 +232,19 @@ def _to_copy(w: Writer, x: Value, *, dtype: torch.dtype | None = None, **kept: o
 
 
 def _atan2(w: Writer, y: Operand, x: Operand) -> str:
-    """The angle of (x, y), by the arc tangent of the quotient and the quadrant."""
+    """The angle of (x, y): that of (abs(x), y), mirrored if x is negative, be it -0."""
     y, x = w.same_type(y), w.same_type(x)
-    zero, turn = w.same_type(0), w.same_type(math.pi)
-    angle = w.op("Atan", w.op("Div", y, x))
-    below = w.op("Less", y, zero)
-    moved = w.op("Where", below, w.op("Sub", angle, turn), w.op("Add", angle, turn))
-    found = w.op("Where", w.op("Less", x, zero), moved, angle)
-    at_rest = w.op("And", w.op("Equal", x, zero), w.op("Equal", y, zero))
-    return w.op("Where", at_rest, zero, found)
+    zero, width = w.same_type(0), w.op("Abs", x)
+
+    def is_negative(value: str) -> str:
+        below = w.op("Less", w.op("Reciprocal", value), zero)
+        return w.op("Or", below, w.op("Less", value, zero))
+
+    # Two zeros, or two infinities, have no quotient.
+    are_equal = w.op("Equal", w.op("Abs", y), width)
+    angle = w.op("Atan", w.op("Where", are_equal, w.op("Sign", y), w.op("Div", y, width)))
+    turn = w.op("Where", is_negative(y), w.same_type(-math.pi), w.same_type(math.pi))
+    return w.op("Where", is_negative(x), w.op("Sub", turn, angle), angle)
 
 
 _UNARY = {

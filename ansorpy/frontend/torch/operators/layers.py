@@ -207,11 +207,23 @@ def _with_heads(w: Writer, x: Value) -> str:
     return x.name if x.rank == 4 else w.op("Unsqueeze", x, w.ints([1]))
 
 
-def _resize(w: Writer, x: Value, mode: str, places: str, scales: Sequence[float | None]) -> str:
-    """*x* at the size of the result; factors that were given decide where elements are read."""
-    if any(scales):
-        factors = [1.0, 1.0, *(float(scale) for scale in scales if scale)]
-        operands = [w.constant(np.asarray(factors, np.float32))]
+def _factor(scale: float, extent: Size, out: Size) -> np.float32:
+    """The number nearest to *scale* by which ONNX, in float32, makes *out* elements of *extent*."""
+    factor = np.float32(scale)
+    while isinstance(extent, int) and isinstance(out, int):
+        made = int(factor * np.float32(extent))
+        if made == out:
+            break
+        factor = np.nextafter(factor, np.float32(np.inf if made < out else 0))
+    return factor
+
+
+def _resize(w: Writer, x: Value, mode: str, places: str, scales: Sequence[float]) -> str:
+    """*x* at the size of the result; factors that were given decide where elements are read,
+    unless the corners do."""
+    if any(scales) and places != "align_corners":
+        spatial = zip(scales, x.shape[2:], w.result.shape[2:], strict=True)
+        operands = [w.constant(np.asarray([1, 1, *(_factor(*one) for one in spatial)], np.float32))]
     else:
         operands = ["", w.shape(w.result.shape)]
     return w.op(

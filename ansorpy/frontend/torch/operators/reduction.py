@@ -84,7 +84,10 @@ def _extreme(value: str, place: str) -> Callable[..., tuple[str, str]]:
 def _moments(
     w: Writer, x: Value, dims: Dims, correction: float | None, keepdim: bool
 ) -> tuple[str, str]:
-    """The variance with ``count - correction`` as divisor, and the mean."""
+    """The variance with ``count - correction`` as divisor, and the mean.
+
+    Those of 16-bit floats are computed in float32, as their squares may overflow.
+    """
     axes = _axes(x, dims)
     count = sympy.Integer(1)
     for axis in axes:
@@ -92,13 +95,17 @@ def _moments(
     if not count.is_Integer:
         raise Untranslatable("a variance along axes whose sizes are open")
     divisor = max(0.0, float(count) - (1.0 if correction is None else float(correction)))
-    mean = w.op("ReduceMean", x, w.ints(axes), keepdims=1)
-    away = w.op("Sub", x, mean)
+    wide = torch.promote_types(x.dtype, torch.float32)
+    value = w.as_type(x, wide)
+    mean = w.op("ReduceMean", value, w.ints(axes), keepdims=1)
+    away = w.op("Sub", value, mean)
     total = w.op("ReduceSum", w.op("Mul", away, away), w.ints(axes), keepdims=int(keepdim))
-    variance = w.op("Div", total, w.as_type(divisor, x.dtype))
+    variance = w.op("Div", total, w.as_type(divisor, wide))
     if not keepdim:
         mean = w.op("Squeeze", mean, w.ints(axes))
-    return variance, mean
+    if wide == x.dtype:
+        return variance, mean
+    return w.cast(variance, x.dtype), w.cast(mean, x.dtype)
 
 
 def _var(
