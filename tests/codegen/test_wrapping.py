@@ -16,7 +16,7 @@ from tests.codegen.c.compiled import CompiledC, needs_cc
 from tests.codegen.cuda.emulator import emulate, needs_compiler
 from tests.codegen.programs import Array, Compiled, Index, at, buffer, empty, nest, program, put
 
-COUNT = 64
+COUNT, ROWS = 48, 12
 EDGES = [0, 1, -1, 7, 2**40, 2**62, 2**63 - 1, -(2**40), -(2**62), -(2**63), 1 - 2**63]
 FACTORS = [2, 3, 4, -6, 10, 1000, 2654435761, 2**62]
 DIVISORS = [2, 3, 4, 6, 10, 64, 1000, 2**32]
@@ -50,16 +50,16 @@ class Arithmetic:
 def rows(kind: str) -> tuple[Program, list[Array], Array]:
     """A random expression of two arrays a row, its inputs and what comes out."""
     x, y = (buffer(name, COUNT, dtype=DType.INT64) for name in "xy")
-    out = buffer("out", 32, COUNT, dtype=DType.INT64)
+    out = buffer("out", ROWS, COUNT, dtype=DType.INT64)
 
     def body(i: Index) -> Stmt:
-        values = (Arithmetic(n, [at(x, i), at(y, i)]).of(1 + n % 3) for n in range(32))
+        values = (Arithmetic(n, [at(x, i), at(y, i)]).of(1 + n % 2) for n in range(ROWS))
         return Seq(tuple(put(out, (n, i), value) for n, value in enumerate(values)))
 
     source = program(nest(f"{kind}{COUNT}", body), [x, y], [out])
     rng = np.random.default_rng(1)
     arrays = [rng.choice(EDGES, COUNT), rng.choice(EDGES, COUNT)]
-    want = empty((32, COUNT), DType.INT64)
+    want = empty((ROWS, COUNT), DType.INT64)
     run_program(source, [*arrays, want])
     return source, arrays, want
 

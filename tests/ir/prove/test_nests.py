@@ -50,7 +50,7 @@ def test_a_guard_keeps_an_index_in_bounds() -> None:
 
 def test_values_of_many_paths_are_proved_on_those_that_read() -> None:
     by_index = by_data = load(A, i, j - 1) * 1.0
-    for n in range(40):
+    for n in range(25):
         by_index = select(j > n % 7, by_index * 2.0, by_index + 1.0)
         by_data = select(by_data > 1.0, by_data - 1.0, by_data)
     for value in (by_index, by_data):
