@@ -78,6 +78,11 @@ class DType(Enum):
         low, high = self.limits
         return low <= value <= high and value % 1 == 0
 
+    def wrapped(self, number: int) -> int:
+        """The number of this integer type with the low bits of *number*."""
+        low, high = self.limits
+        return (number - low) % (high - low + 1) + low
+
     @property
     def epsilon(self) -> float:
         """The step from 1 to the next number of this floating-point type."""

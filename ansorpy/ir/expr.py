@@ -392,7 +392,7 @@ def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
         fold = _FOLD.get(op)
         divides = op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
         if fold is not None and not (divides and right.value == 0):
-            return Const(fold(left.value, right.value), DType.INT64)
+            return Const(DType.INT64.wrapped(fold(left.value, right.value)), DType.INT64)
     return Binary(op, left, right)
 
 

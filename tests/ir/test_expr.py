@@ -6,7 +6,7 @@ import math
 
 from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG, loads_of
-from ansorpy.ir.expr import Axis, Binary, Const, Expr, Load, Var, walk
+from ansorpy.ir.expr import Axis, Binary, Const, Expr, Load, Var, as_expr, walk
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder
 
 DEPTH = 60
@@ -21,6 +21,13 @@ def doubled(e: Expr, depth: int) -> Expr:
 
 def doubled_op(depth: int) -> ComputeOp:
     return compute((8,), lambda i: doubled(X[i], depth), name="y")
+
+
+def test_a_sum_of_two_numbers_wraps_around() -> None:
+    least = as_expr(-(2**63))
+    wrapped = [as_expr(2**62) * 4, as_expr(2**63 - 1) + 1, least // -1, least % -1, least - 1]
+    numbers = [e.value for e in wrapped if isinstance(e, Const)]
+    assert numbers == [0, -(2**63), -(2**63), 0, 2**63 - 1]
 
 
 def test_a_shared_expression_is_walked_once() -> None:

@@ -27,8 +27,11 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.extents import most
 
 __all__ = [
-    "Linear", "common_quotient", "divided", "divisor_of", "index_terms", "linear", "multiples",
+    "Linear", "common_quotient", "difference", "divided", "divisor_of", "index_terms", "linear",
+    "multiples",
 ]  # fmt: skip
+
+_LOWEST, _HIGHEST = DType.INT64.limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +52,55 @@ class Linear:
         for atom, c in self.terms.items():
             result = _plus(result, atom, c)
         if result is None:
-            return const(self.const)
+            return const(DType.INT64.wrapped(self.const))
         if self.const == 0:
             return result
-        op = BinaryOp.ADD if self.const > 0 else BinaryOp.SUB
-        return Binary(op, result, const(abs(self.const)))
+        op, number = _signed(DType.INT64.wrapped(self.const))
+        return Binary(op, result, const(number))
 
 
 def _plus(total: Expr | None, atom: Expr, c: int) -> Expr:
     if total is None:
         return atom if c == 1 else Binary(BinaryOp.MUL, atom, const(c))
-    term = atom if abs(c) == 1 else Binary(BinaryOp.MUL, atom, const(abs(c)))
-    return Binary(BinaryOp.ADD if c > 0 else BinaryOp.SUB, total, term)
+    op, number = _signed(c)
+    return Binary(op, total, atom if number == 1 else Binary(BinaryOp.MUL, atom, const(number)))
+
+
+def _signed(number: int) -> tuple[BinaryOp, int]:
+    """*number* as what is added or subtracted, which is negative only if int64 has no opposite."""
+    return (BinaryOp.SUB, -number) if _LOWEST < number < 0 else (BinaryOp.ADD, number)
 
 
 def linear(expr: Expr) -> Linear:
     """The affine form of an int64 expression; equal atoms are merged.
 
-    An expression of another type is one atom, because narrow integers may wrap around.
+    It has the value of *expr* modulo ``2**64``, and numbers of int64.  An expression of another
+    type is one atom, because narrow integers may wrap around.
 
     >>> i, j = Var("i"), Var("j")
     >>> linear((i + 2) * 3 - j + i) == Linear({i: 4, j: -1}, 6)
     True
     """
     terms: dict[Expr, int] = {}
-    offset = _collect(expr, 1, terms)
-    if 0 in terms.values():
-        terms = {atom: c for atom, c in terms.items() if c}
-    return Linear(terms, offset)
+    offset = _collect(expr, 1, terms, {})
+    return _fitted(terms, offset)
+
+
+def difference(a: Linear, b: Linear) -> Linear:
+    """``a - b`` over the integers: its numbers may be larger than those of int64."""
+    terms = dict(a.terms)
+    for atom, c in b.terms.items():
+        _add_atom(atom, -c, terms)
+    return Linear({atom: c for atom, c in terms.items() if c}, a.const - b.const)
+
+
+def _fitted(terms: dict[Expr, int], offset: int) -> Linear:
+    """The form with the numbers wrapped around to int64, and without terms of coefficient 0."""
+    numbers = terms.values()
+    if 0 in numbers or (numbers and (min(numbers) < _LOWEST or max(numbers) > _HIGHEST)):
+        wrapped = ((atom, DType.INT64.wrapped(c)) for atom, c in terms.items())
+        terms = {atom: c for atom, c in wrapped if c}
+    return Linear(terms, DType.INT64.wrapped(offset))
 
 
 def common_quotient(low: int, high: int, divisor: int) -> int | None:
@@ -140,7 +164,11 @@ def divided(
     return quotient, Linear(rest.terms, rest.const - extra * divisor)
 
 
-def _collect(e: Expr, scale: int, terms: dict[Expr, int]) -> int:
+_Forms = dict[Expr, Linear | None]
+"""The forms of the sums and products that were met twice; None for those that were met once."""
+
+
+def _collect(e: Expr, scale: int, terms: dict[Expr, int], forms: _Forms) -> int:
     """Add ``scale * e`` to *terms*, and return its constant part."""
     kind = type(e)
     if kind is Axis or kind is Var or kind is SizeVar:
@@ -149,32 +177,49 @@ def _collect(e: Expr, scale: int, terms: dict[Expr, int]) -> int:
     if kind is Const and e.type is DType.INT64:  # type: ignore[attr-defined]
         return scale * int(e.value)  # type: ignore[attr-defined]
     if kind is Binary:
-        return _collect_binary(e, scale, terms)  # type: ignore[arg-type]
+        if e not in forms:
+            forms[e] = None
+            return _collect_binary(e, scale, terms, forms)  # type: ignore[arg-type]
+        return _add_form(_form(e, forms), scale, terms)
     if kind is Call and e.fn is Function.NEG and e.dtype is DType.INT64:  # type: ignore[attr-defined]
-        return _collect(e.args[0], -scale, terms)  # type: ignore[attr-defined]
+        return _collect(e.args[0], -scale, terms, forms)  # type: ignore[attr-defined]
     return _collect_atom(e, scale, terms)
 
 
-def _collect_binary(e: Binary, scale: int, terms: dict[Expr, int]) -> int:
+def _collect_binary(e: Binary, scale: int, terms: dict[Expr, int], forms: _Forms) -> int:
     op = e.op
     if (op is BinaryOp.ADD or op is BinaryOp.SUB) and e.dtype is DType.INT64:
-        offset = _collect(e.a, scale, terms)
-        return offset + _collect(e.b, scale if op is BinaryOp.ADD else -scale, terms)
+        offset = _collect(e.a, scale, terms, forms)
+        return offset + _collect(e.b, scale if op is BinaryOp.ADD else -scale, terms, forms)
     if op is BinaryOp.MUL and e.dtype is DType.INT64:
         if type(e.b) is Const:
-            return _collect(e.a, scale * int(e.b.value), terms)
-        return _collect_product(e, scale, terms)
+            return _collect(e.a, scale * int(e.b.value), terms, forms)
+        return _collect_product(e, scale, terms, forms)
     return _collect_atom(e, scale, terms)
 
 
-def _collect_product(e: Binary, scale: int, terms: dict[Expr, int]) -> int:
-    a, b = linear(e.a), linear(e.b)
+def _collect_product(e: Binary, scale: int, terms: dict[Expr, int], forms: _Forms) -> int:
+    a, b = _form(e.a, forms), _form(e.b, forms)
     if a.terms and b.terms:
         return _collect_atom(e, scale, terms)
     factor, form = (b.const, a) if a.terms else (a.const, b)
+    return _add_form(form, scale * factor, terms)
+
+
+def _form(e: Expr, forms: _Forms) -> Linear:
+    """The affine form of *e*, a part of an expression, which is collected once."""
+    known = forms.get(e)
+    if known is None:
+        terms: dict[Expr, int] = {}
+        collect = _collect_binary if type(e) is Binary else _collect
+        known = forms[e] = _fitted(terms, collect(e, 1, terms, forms))  # type: ignore[arg-type]
+    return known
+
+
+def _add_form(form: Linear, scale: int, terms: dict[Expr, int]) -> int:
     for atom, c in form.terms.items():
-        _add_atom(atom, scale * factor * c, terms)
-    return scale * factor * form.const
+        _add_atom(atom, scale * c, terms)
+    return scale * form.const
 
 
 def _collect_atom(e: Expr, scale: int, terms: dict[Expr, int]) -> int:

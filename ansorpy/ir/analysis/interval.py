@@ -1,8 +1,8 @@
 """Bounds of integer expressions, and proofs of comparisons from them.
 
-An int64 expression without known bounds lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is assumed
-not to overflow, so bounds are clipped to that range.  Narrower integers may wrap around to any
-value.  Quotients and remainders by 0 are 0.
+An int64 expression without known bounds lies in ``[INT64_MIN, INT64_MAX]``.  Arithmetic on
+variables alone is assumed not to overflow, so its bounds are clipped to that range.  What reads
+data, and narrower integers, may wrap around to any value.  Quotients and remainders by 0 are 0.
 
 Where extents are expressions of dimensions, :func:`extents_of` gives bounds that are such
 expressions too; they prove comparisons that numbers leave open.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd, prod
 
-from ansorpy.ir.analysis.affine import Linear, common_quotient, linear
+from ansorpy.ir.analysis.affine import Linear, common_quotient, difference, linear
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -32,6 +32,7 @@ from ansorpy.ir.expr import (
     Select,
     SizeVar,
     Var,
+    has_load,
     walk,
 )
 from ansorpy.ir.extents import Extent, Symbolic, dim_extent, extreme, least, most
@@ -131,13 +132,22 @@ class Bounder:
         return known
 
     def linear_bounds(self, form: Linear) -> Interval:
-        """Inclusive bounds of an affine form."""
+        """Inclusive bounds of an affine form, computed in int64."""
+        return self._fitted(self._ends(form), DType.INT64, form.terms)
+
+    def wraps(self, form: Linear) -> bool:
+        """True if *form* reads data and may wrap around, so that it is no sum of integers."""
+        low, high = self._ends(form)
+        return not INT64_MIN <= low <= high <= INT64_MAX and any(map(has_load, form.terms))
+
+    def _ends(self, form: Linear) -> Interval:
+        """Inclusive bounds of an affine form over the integers."""
         low = high = form.const
         for atom, c in form.terms.items():
             lo, hi = self._atom_bounds(atom)
             low += c * (lo if c > 0 else hi)
             high += c * (hi if c > 0 else lo)
-        return self._fitted((low, high), DType.INT64)
+        return low, high
 
     def truth(self, cond: Expr) -> bool | None:
         """True or False if *cond* has that value everywhere, None if unknown."""
@@ -150,7 +160,7 @@ class Bounder:
     def _proof(self, cond: Expr) -> bool | None:
         match cond:
             case Compare(op, a, b) if a.dtype is DType.INT64:
-                return self._comparison(op, linear(a - b))
+                return self._comparison(op, linear(a), linear(b))
             case Call(Function.NOT, (x,)):
                 known = self.truth(x)
                 return None if known is None else not known
@@ -161,17 +171,19 @@ class Bounder:
             case _:
                 return None
 
-    def _comparison(self, op: CompareOp, difference: Linear) -> bool | None:
-        """The truth of ``difference op 0``."""
-        known = decided(op, *self.linear_bounds(difference))
-        if known is None and self._is_sized(difference.terms):
-            low, high = self._linear_extents(difference)
+    def _comparison(self, op: CompareOp, a: Linear, b: Linear) -> bool | None:
+        """The truth of ``a op b``."""
+        gap = difference(a, b)
+        known = decided(op, *self._ends(gap))
+        if known is None and self._is_sized(gap.terms):
+            low, high = self._linear_extents(gap)
             known = decided(op, least(low), most(high))
         if known is None and op in (CompareOp.EQ, CompareOp.NE):
-            step = gcd(*difference.terms.values())
-            if step > 1 and difference.const % step:
-                return op is CompareOp.NE
-        return known
+            step = gcd(*gap.terms.values())
+            if step > 1 and gap.const % step:
+                known = op is CompareOp.NE
+        is_same = not gap.terms and not gap.const
+        return known if is_same or known is None or not (self.wraps(a) or self.wraps(b)) else None
 
     def _variable(self, v: Var) -> Interval:
         known = self.ranges.get(v)
@@ -253,18 +265,18 @@ class Bounder:
             case Const(value, _):
                 return int(value), int(value)
             case Binary(op, a, b) if op in _BINARY and not e.dtype.is_float:
-                return self._fitted(_BINARY[op](self.bounds(a), self.bounds(b)), e.dtype)
+                return self._fitted(_BINARY[op](self.bounds(a), self.bounds(b)), e.dtype, (e,))
             case Select(cond, then, other) if not e.dtype.is_float:
                 return _choice(self.truth(cond), self.bounds(then), self.bounds(other))
             case Call(Function.ABS | Function.NEG as fn, (x,)) if e.dtype.is_int:
-                return self._fitted(_UNARY[fn](*self.bounds(x)), e.dtype)
+                return self._fitted(_UNARY[fn](*self.bounds(x)), e.dtype, (e,))
             case Cast(_, x) if not x.dtype.is_float and not e.dtype.is_float:
                 inner, outer = self.bounds(x), e.dtype.limits
                 return inner if outer[0] <= inner[0] and inner[1] <= outer[1] else outer
             case Load() if self._loaded is not None and not e.dtype.is_float:
                 return self._loaded(e)
             case Reduce() if not e.dtype.is_float:
-                return self._fitted(self._reduced(e), e.dtype)
+                return self._fitted(self._reduced(e), e.dtype, (e,))
             case _:
                 return (INT64_MIN, INT64_MAX) if e.dtype.is_float else e.dtype.limits
 
@@ -278,8 +290,9 @@ class Bounder:
         largest = max(abs(low), abs(high)) ** min(terms, 64)
         return -largest, largest
 
-    def _fitted(self, found: Interval | None, dtype: DType) -> Interval:
-        """*found* limited to the range of *dtype*; None means that whole range."""
+    def _fitted(self, found: Interval | None, dtype: DType, parts: Iterable[Expr]) -> Interval:
+        """*found*, bounds of arithmetic on *parts*, limited to the range of *dtype*; None means
+        that whole range."""
         lowest, highest = dtype.limits
         if found is None:
             return lowest, highest
@@ -287,7 +300,9 @@ class Bounder:
         if lowest <= low and high <= highest:
             return found
         self.overflows = True
-        return (max(low, lowest), min(high, highest)) if dtype is DType.INT64 else dtype.limits
+        if dtype is not DType.INT64 or any(map(has_load, parts)):
+            return lowest, highest
+        return max(low, lowest), min(high, highest)
 
 
 def _both(a: bool | None, b: bool | None, *, decisive: bool) -> bool | None:

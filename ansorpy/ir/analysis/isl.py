@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from ansorpy.ir.analysis.affine import Linear, linear
+from ansorpy.ir.analysis.affine import Linear, difference, linear
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Binary,
@@ -221,8 +221,8 @@ class Domain:
         moved = islpy.MultiAff.identity(self._space.map_from_set())
         moved = moved.set_at(at, moved.get_at(at).add_constant_val(1))
         inside = self.box & self.where(variable < as_expr(self.extents[variable] - 1)).may
-        difference = (value.pullback_multi_aff(moved) - value).intersect_domain(inside)
-        ends = decide(lambda: (difference.min_val(), difference.max_val()))
+        change = (value.pullback_multi_aff(moved) - value).intersect_domain(inside)
+        ends = decide(lambda: (change.min_val(), change.max_val()))
         return None if ends is None or ends[0] != ends[1] else ends[0].to_python()
 
     def at_origin(self, e: Expr) -> int | None:
@@ -297,7 +297,7 @@ class Domain:
             case Const(value, _):
                 return self._everywhere if value else ~self._everywhere
             case Compare(op, a, b) if a.dtype is DType.INT64:
-                return self._compared(op, self.affine(a - b))
+                return self._compared(op, self._sum(difference(linear(a), linear(b))))
             case Call(Function.NOT, (x,)):
                 return ~self.where(x)
             case Binary(BinaryOp.AND, a, b):
@@ -307,11 +307,11 @@ class Domain:
             case _:
                 return self._unknown
 
-    def _compared(self, op: CompareOp, difference: isl.PwAff | None) -> Holds:
-        """The points where ``difference op 0`` holds."""
-        if difference is None:
+    def _compared(self, op: CompareOp, gap: isl.PwAff | None) -> Holds:
+        """The points where ``gap op 0`` holds."""
+        if gap is None:
             return self._unknown
-        found = _COMPARISONS[op](difference)
+        found = _COMPARISONS[op](gap)
         return Holds(found, found, exact=True)
 
     @property

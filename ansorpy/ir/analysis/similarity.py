@@ -134,11 +134,13 @@ def _is_window(e: Expr) -> bool:
 
 def _axes(e: Expr) -> set[Axis]:
     """The axes *e* is computed from, without those used only in indices of loads."""
-    if isinstance(e, Axis):
-        return {e}
-    if isinstance(e, Load):
-        return set()
-    return {axis for part in children(e) for axis in _axes(part)}
+    seen, stack = set[Expr](), [e]
+    while stack:
+        part = stack.pop()
+        if part not in seen and not isinstance(part, Load):
+            seen.add(part)
+            stack.extend(children(part))
+    return {part for part in seen if isinstance(part, Axis)}
 
 
 class _Form:

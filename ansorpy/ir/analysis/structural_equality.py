@@ -31,7 +31,8 @@ def same_structure(a: Node, b: Node) -> bool:
 
     Variables bound inside (loops, lets, axes) correspond by position, whatever their names; so do
     buffers allocated inside, if their layouts agree.  Free variables and free buffers must be the
-    same objects.  Tensors compare by definition, placeholders by shape, type and constant flag.
+    same objects, and so must tensors that *a* and *b* read if they are expressions.  Other tensors
+    compare by definition, placeholders by shape, type and constant flag.
 
     **Cost:** linear in the number of distinct node pairs.
 
@@ -43,7 +44,7 @@ def same_structure(a: Node, b: Node) -> bool:
     if a is b:
         return True
     quick = _quickly(a, b)
-    return _Comparison().same(a, b) if quick is None else quick
+    return _Comparison(isinstance(a, Expr)).same(a, b) if quick is None else quick
 
 
 def _quickly(a: Node, b: Node) -> bool | None:
@@ -67,9 +68,7 @@ def _quickly(a: Node, b: Node) -> bool | None:
         (own, inner), (others, inside) = parts(x), parts(y)
         if len(inner) != len(inside):
             return False
-        if kind is Load and own != others:
-            return None  # tensors of equal definition are the same
-        if own != others or (kind is Const and not _same_sign(x.value, y.value)):
+        if own != others or (kind is Const and not _same_number(x.value, y.value)):
             return False
         waiting += zip(inner, inside, strict=True)
     return None
@@ -79,7 +78,7 @@ _SMALL = 500
 """Pairs of expressions to look at before shared ones are worth recording."""
 
 _OPERANDS: dict[type, Callable[[Any], tuple[object, Sequence[Expr]]]] = {
-    Const: lambda e: ((e.value, e.dtype), ()),
+    Const: lambda e: (e.dtype, ()),
     Binary: lambda e: (e.op, (e.a, e.b)),
     Compare: lambda e: (e.op, (e.a, e.b)),
     Call: lambda e: (e.fn, e.args),
@@ -91,12 +90,15 @@ _OPERANDS: dict[type, Callable[[Any], tuple[object, Sequence[Expr]]]] = {
 
 
 class _Comparison:
-    def __init__(self) -> None:
+    def __init__(self, is_of_expressions: bool) -> None:
+        self._is_of_expressions = is_of_expressions
         self._bound: dict[Any, Any] = {}
         self._reverse: dict[Any, Any] = {}
         self._equal: set[tuple[int, int]] = set()
 
     def same(self, a: object, b: object) -> bool:
+        if self._is_of_expressions and isinstance(a, Tensor):
+            return a is b
         if isinstance(a, Var | Buffer | PlaceholderOp):
             return self._same_name(a, b)
         if type(a) is not type(b):
@@ -105,7 +107,7 @@ class _Comparison:
             assert isinstance(b, tuple)
             return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
         if not isinstance(a, Expr | Stmt | Program | Tensor):
-            return bool(a == b) and _same_sign(a, b)
+            return _same_number(a, b)
         key = (id(a), id(b))
         if key in self._equal:
             return True
@@ -193,9 +195,11 @@ def _layout(b: Buffer) -> tuple[object, ...]:
     return b.shape, b.dtype, b.scope, b.steps, b.fragment, b.swizzle
 
 
-def _same_sign(a: object, b: object) -> bool:
-    """True unless *a* and *b* are floats that differ in sign, such as 0.0 and -0.0."""
-    return not isinstance(a, float) or a.hex() == b.hex()  # type: ignore[attr-defined]
+def _same_number(a: object, b: object) -> bool:
+    """True if *a* and *b* are equal; floats are equal to those of the same bits, and NaN to NaN."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a.hex() == b.hex()
+    return bool(a == b)
 
 
 _SPECIAL: dict[type, Any] = {

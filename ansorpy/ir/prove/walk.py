@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from ansorpy.ir.analysis.conditions import conjuncts
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Call,
     Const,
@@ -17,6 +19,7 @@ from ansorpy.ir.expr import (
     Var,
     as_expr,
     children,
+    const,
 )
 from ansorpy.ir.extents import Extent, extreme, least, most
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
@@ -50,6 +53,13 @@ __all__ = ["SYNCHRONISING", "sites_of"]
 
 SYNCHRONISING = (Barrier, Commit, Fence, Wait)
 """Statements that order accesses; they have none of their own."""
+
+_MOST_PATHS = 8
+"""The number of conditions under which the loads of a shared expression are told apart."""
+_PERHAPS = const(0.0, DType.FLOAT32) < const(1.0, DType.FLOAT32)
+"""Stands for conditions that are left out: proofs know nothing of floats."""
+
+_Conditions = tuple[Expr, ...]
 
 
 def sites_of(program: Program) -> tuple[Site, ...]:
@@ -156,29 +166,31 @@ class _Walker:
 
     def _loads(self, roots: Sequence[Expr]) -> Iterator[Access]:
         """Each load in *roots*, with the conditions under which it is evaluated."""
-        pending: dict[tuple[Expr, ...], list[Expr]] = {(): list(reversed(roots))}
-        seen: dict[tuple[Expr, ...], set[Expr]] = {}
+        pending: dict[_Conditions, list[Expr]] = {(): list(reversed(roots))}
+        seen: dict[Expr, list[_Conditions]] = {}
         while pending:
             conditions, stack = pending.popitem()
-            known = seen.setdefault(conditions, set())
             while stack:
                 e = stack.pop()
-                if type(e) is Const or type(e) is Var or e in known:
+                if type(e) is Const or type(e) is Var:
                     continue
-                known.add(e)
+                here = _evaluated(conditions, seen.setdefault(e, []))
+                if here is None:
+                    continue
+                parts = stack if here is conditions else pending.setdefault(here, [])
                 if isinstance(e, Select):
-                    stack.append(e.cond)
-                    self._defer_sides(e, conditions, pending)
+                    parts.append(e.cond)
+                    self._defer_sides(e, here, pending)
                     continue
                 if isinstance(e, Load) and isinstance(e.source, Buffer):
-                    yield Access(e.source, e.indices, False, conditions)
-                stack.extend(reversed(children(e)))
+                    yield Access(e.source, e.indices, False, here)
+                parts.extend(reversed(children(e)))
 
     def _defer_sides(
         self,
         e: Select,
-        conditions: tuple[Expr, ...],
-        pending: dict[tuple[Expr, ...], list[Expr]],
+        conditions: _Conditions,
+        pending: dict[_Conditions, list[Expr]],
     ) -> None:
         """Defer the sides of a select until its condition, or the negation, is known."""
         for side, cond in ((e.then, e.cond), (e.other, self._not(e.cond))):
@@ -188,6 +200,23 @@ class _Walker:
     def _not(self, cond: Expr) -> Expr:
         """The negation of *cond*: the same object each time."""
         return self.negations.setdefault(cond, Call(Function.NOT, (cond,)))
+
+
+def _evaluated(conditions: _Conditions, known: list[_Conditions]) -> _Conditions | None:
+    """Where an expression that was met where each of *known* holds, and now where *conditions*
+    hold, has loads to be listed; None if some of *known* say so already.
+
+    Where an expression is met on many paths, that is where what they have in common holds.
+    """
+    if any(conditions[: len(fewer)] == fewer for fewer in known):
+        return None
+    if len(known) < _MOST_PATHS:
+        known.append(conditions)
+        return conditions
+    levels = takewhile(lambda level: len(set(level)) == 1, zip(conditions, *known, strict=False))
+    common = tuple(level[0] for level in levels)
+    known[:] = [common] * _MOST_PATHS  # still full, so that the next path shortens it at once
+    return conditions if common == conditions else (*common, _PERHAPS)
 
 
 def _some(s: For, conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -77,7 +77,8 @@ ROWS: tuple[Row, ...] = (
     # Quotients and remainders
     Row(x // 1, lambda x: x),
     Row(x % 1, lambda x: 0),
-    Row((x // c) // d, lambda x, c, d: x // (c * d), lambda x, c, d: c > 0 and d > 0),
+    Row((x // c) // d, lambda x, c, d: x // (c * d),
+        lambda x, c, d: c > 0 and d > 0 and DType.INT64.holds(c * d)),
     Row((x % c) % d, lambda x, c, d: x % d, lambda x, c, d: c > 0 and d > 0 and c % d == 0),
     Row((x % c) // d, lambda x, c, d: (x // d) % (c // d),
         lambda x, c, d: c > 0 and d > 0 and c % d == 0 and c > d),

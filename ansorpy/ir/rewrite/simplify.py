@@ -2,7 +2,8 @@
 
 Sums are brought to affine form, quotients and remainders are divided out, comparisons are decided
 if bounds allow it, and the rows of :mod:`ansorpy.ir.rewrite.identities` handle the rest.  Only
-int64 and boolean expressions, and selects of any type, change.
+int64 and boolean expressions, and selects of any type, change.  Arithmetic on variables alone is
+assumed not to overflow; what reads data keeps its value where it wraps around.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Simplifier(Rewriter):
             case Binary(BinaryOp.FLOORMOD, a, Const(c, _)) if c > 0 and e.dtype is DType.INT64:
                 return self._remainder(e, linear(a), int(c))
             case Cast(to, Const(value, kind)) if to is DType.INT64 and not kind.is_float:
-                return const(int(value))
+                return const(DType.INT64.wrapped(int(value)))
             case _:
                 return None
 
@@ -131,10 +132,12 @@ class Simplifier(Rewriter):
 
     def _quotient(self, e: Binary, form: Linear, c: int) -> Expr | None:
         """``(c*u + r) // c = u + r // c``, where ``r // c`` vanishes if r lies in ``[0, c)``."""
+        outer, rest = multiples(form, c)
+        if self.known.wraps(form) or self.known.wraps(rest):
+            return None
         exact = divided(form, c, self.known.linear_bounds)
         if exact is not None:
             return exact[0].to_expr()
-        outer, rest = multiples(form, c)
         if outer.terms or outer.const:
             return outer.to_expr() + rest.to_expr() // c
         found = self._step(rest, c)
@@ -144,6 +147,8 @@ class Simplifier(Rewriter):
         """Drop multiples of c from ``form % c``; if the result lies in ``[0, c)``, drop ``% c``."""
         rest_terms = {a: k if abs(k) < c else k % c for a, k in form.terms.items() if k % c}
         rest, signed = Linear(rest_terms, form.const % c), Linear(rest_terms, form.const)
+        if self.known.wraps(form) or self.known.wraps(rest):
+            return None
         for candidate in (signed, rest):
             extra = common_quotient(*self.known.linear_bounds(candidate), c)
             if extra is not None:

@@ -6,15 +6,16 @@ from hypothesis import strategies as st
 from ansorpy.ir.analysis.affine import (
     Linear,
     common_quotient,
+    difference,
     divided,
     divisor_of,
     index_terms,
     linear,
 )
-from ansorpy.ir.analysis.interval import Bounder
+from ansorpy.ir.analysis.interval import INT64_MAX, INT64_MIN, Bounder
 from ansorpy.ir.builders import minimum
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Var, as_expr, const
+from ansorpy.ir.expr import Axis, AxisKind, Cast, Const, Expr, Var, as_expr, const, walk
 from ansorpy.ir.extents import dim
 from ansorpy.ir.tensor import placeholder
 from tests.ir.scalar import INTEGERS, VARS, points, value
@@ -82,6 +83,29 @@ def test_a_product_of_two_variables_is_an_atom_and_commutes_with_constants() -> 
     form = linear(i * j * 2 + const(3) * (i + 1))
     assert form.terms[i] == 3 and form.const == 3
     assert sorted(form.terms.values()) == [2, 3]
+
+
+def test_numbers_wrap_around_and_keep_to_int64() -> None:
+    assert linear(i * 2**62 * 4 + j) == Linear({j: 1}, 0)
+    assert linear(i * (2**62 + 1) * 4 + 2**62 + 2**62) == Linear({i: 4}, INT64_MIN)
+    for e in (i + INT64_MIN, i - INT64_MIN, j + i * INT64_MIN, i * (INT64_MIN + 1) - INT64_MAX):
+        again = linear(e).to_expr()
+        assert linear(again) == linear(e)
+        assert all(c.type.holds(c.value) for c in walk(again) if isinstance(c, Const))
+
+
+def test_a_difference_is_one_of_integers() -> None:
+    least, most = linear(i + INT64_MIN), linear(i + INT64_MAX)
+    assert difference(most, least) == Linear({}, 2**64 - 1)
+    assert difference(linear(i // 3 + j), linear(i // 3)) == Linear({j: 1}, 0)
+
+
+def test_what_is_shared_is_collected_once() -> None:
+    total, power = i + 1, i + 1
+    for _ in range(60):
+        total, power = total + total, power * power
+    assert linear(total) == Linear({i: 2**60}, 2**60)
+    assert linear(power * 2 + power) == Linear({power: 3}, 0)
 
 
 def test_narrow_integers_are_not_taken_apart() -> None:

@@ -65,6 +65,23 @@ def test_axes_run_over_their_extents_and_loads_over_their_type() -> None:
     assert bounds(placeholder((3,), "uint8", name="x")[i], {}) == (0, 255)
 
 
+def test_what_reads_data_may_wrap_around() -> None:
+    x, small = (placeholder((3,), dtype, name="x")[i] for dtype in ("int64", "int32"))
+    whole = (INT64_MIN, INT64_MAX)
+    assert bounds(x + 1, {}) == bounds(b.abs(x), {}) == bounds(b.maximum(x, 1) * x, {}) == whole
+    for wraps in (x + 1 > x, (x * 3).equal(x * 3 + 1), x - 1 < INT64_MAX, (x * 3).equal(1)):
+        assert can_prove(wraps, {}) is None
+    wide = small.astype("int64")
+    assert bounds(wide * 3 + 1, {}) == (-3 * 2**31 + 1, 3 * 2**31 - 2)
+    assert can_prove((x * 4).equal(x * 4), {}) and can_prove(wide * 3 + 1 > wide * 3, {})
+    assert can_prove(x >= INT64_MIN, {}) and can_prove(b.maximum(x, 0) > -5, {})
+
+
+def test_variables_do_not_wrap_around() -> None:
+    assert can_prove(i + 1 > i, {}) and can_prove(const(INT64_MAX) > -5, {})
+    assert bounds(i - 1, {}) == (INT64_MIN, INT64_MAX - 1)
+
+
 def test_equality_is_refuted_by_divisibility() -> None:
     assert can_prove((i * 4 + 1).equal(j * 2), {}) is False
     assert can_prove((i * 4).equal(j * 2), {}) is None
@@ -104,7 +121,7 @@ def test_what_is_shared_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> No
     bounds(e, {i: (0, 99)})
     assert visits == 12
     can_prove((e < 5) & (e < 5), {i: (0, 99)})
-    assert visits <= 12 + 14
+    assert visits <= 12 + 16
 
 
 NARROW: list[Callable[[Expr, Expr], Expr]] = [

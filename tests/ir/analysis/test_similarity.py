@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ansorpy.ir.analysis.similarity import class_hash
+from ansorpy.ir.analysis.similarity import anchor_name, class_hash
 from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
@@ -86,6 +86,19 @@ def test_a_partition_of_an_axis_is_no_window() -> None:
 
 def test_different_computations_have_different_classes() -> None:
     assert len({class_hash(make()) for make in ALL}) == len(ALL)
+
+
+def test_an_unrolled_iteration_that_ends_in_a_comparison_has_a_class() -> None:
+    x = placeholder((4,), name="x")
+
+    def body(i: Expr) -> Expr:
+        e = x[i]
+        for _ in range(60):
+            e = e * e + e
+        return select(e > 0.0, e, 0.0)
+
+    dag = ComputeDAG([compute((4,), body, name="y")])
+    assert len(class_hash(dag)) == 32 and anchor_name(dag) == "map of 1 tensors, 1 + 0 axes"
 
 
 def test_types_and_constants_count() -> None:

@@ -46,6 +46,15 @@ def test_a_tensor_read_twice_is_not_two_tensors() -> None:
     assert not same_structure(both, twice)
 
 
+def test_expressions_that_read_two_tensors_differ() -> None:
+    i = Var("i")
+    reads: list[Expr] = [placeholder((4,), name=name)[i] for name in "xy"]
+    assert not same_structure(*reads)
+    for _ in range(20):
+        reads = [e + e for e in reads]
+    assert not same_structure(*reads)
+
+
 def test_programs_compare_by_position_of_what_they_bind() -> None:
     def program(name: str, swap: bool = False) -> Program:
         i, j = Var(name + "i"), Var(name + "j")
@@ -80,6 +89,16 @@ def test_programs_that_address_memory_in_another_way_are_others(
 def test_statements_of_every_kind() -> None:
     # Free buffers are shared by both; loops, lets and allocations bind.
     assert same_structure(every_statement(), every_statement())
+
+
+def test_a_nan_equals_a_nan() -> None:
+    nans = [const(float("nan"), DType.FLOAT32) for _ in range(2)]
+    large = [x + x for x in nans]
+    for _ in range(20):
+        large = [x + x for x in large]
+    assert same_structure(*nans) and same_structure(*large)
+    assert not same_structure(nans[0], const(1.0, DType.FLOAT32))
+    assert not same_structure(nans[0], const(float("nan"), DType.FLOAT64))
 
 
 def test_zero_has_a_sign_and_shared_graphs_are_cheap() -> None:

@@ -48,6 +48,18 @@ def test_a_guard_keeps_an_index_in_bounds() -> None:
     assert proof(rows(Store(C, (i, j), inside, None))).verdict is Verdict.PROVED
 
 
+def test_values_of_many_paths_are_proved_on_those_that_read() -> None:
+    by_index = by_data = load(A, i, j - 1) * 1.0
+    for n in range(25):
+        by_index = select(j > n % 7, by_index * 2.0, by_index + 1.0)
+        by_data = select(by_data > 1.0, by_data - 1.0, by_data)
+    for value in (by_index, by_data):
+        guarded = Store(C, (i, j), select(j >= 1, value, 0.0), None)
+        assert proof(rows(guarded)).verdict is Verdict.PROVED
+        bare = proof(rows(Store(C, (i, j), value, None)))
+        assert {f.claim for f in bare.findings if f.verdict is not Verdict.PROVED} == {Claim.BOUNDS}
+
+
 def test_iterations_that_write_one_element_are_named() -> None:
     said = refusal(rows(Store(C, (i // 2, j), load(A, i, j), None)), Claim.APART)
     named = said.replace("1 and 0", "0 and 1")

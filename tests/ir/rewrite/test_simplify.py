@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -10,13 +11,17 @@ from hypothesis import strategies as st
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.builders import maximum, minimum, select
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Call, Const, Expr, Function, Var, as_expr, const, walk
+from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Scope, Seq, Store
 from ansorpy.ir.rewrite.identities import ROWS, Row
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.rewrite.simplify import simplify, simplify_stmt
-from ansorpy.ir.tensor import placeholder
-from tests.ir.scalar import INTEGERS, points, ranges, value
+from ansorpy.ir.tensor import compute, placeholder
+from tests.budget import examples
+from tests.ir.scalar import INTEGERS, VARS, points, ranges, value
 
 i, j, k = Var("i"), Var("j"), Var("k")
 
@@ -48,6 +53,51 @@ def test_simplifying_keeps_the_value(
     env = data.draw(points(known))
     assert value(simplify(e, known), env) == value(e, env)
     assert value(simplify(e), env) == value(e, env)
+
+
+@examples(160)
+@given(INTEGERS)
+def test_what_is_computed_of_data_keeps_its_value_where_it_wraps_around(e: Expr) -> None:
+    edges = [0, 1, -1, 5, -7, 12345, 2**40, 2**62, 2**63 - 1, -(2**62), -(2**63), 1 - 2**63]
+    rng = np.random.default_rng(0)
+    data = {placeholder((200,), "int64", name=v.name): rng.choice(edges, 200) for v in VARS}
+
+    def of_data(*at: Expr) -> Expr:
+        return substitute(e, {v: x[at] for v, x in zip(VARS, data, strict=True)})
+
+    plain = compute((200,), of_data, name="plain")
+    simple = compute((200,), lambda *at: simplify(of_data(*at)), name="simple")
+    dag = ComputeDAG([plain, simple])
+    want, got = run_dag(dag, {x: data[x] for x in dag.args})
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda x: x * 2654435761 % 1000,
+        lambda x: x * 4 // 4,
+        lambda x: (x * 6 + 4) // 4,
+        lambda x: select(x + 1 > x, 1, 0),
+        lambda x: minimum(x, x + 1),
+    ],
+)
+def test_arithmetic_on_data_that_may_wrap_around_stays(kept: Callable[[Expr], Expr]) -> None:
+    wide, narrow = (placeholder((8,), dtype, name="x")[i] for dtype in ("int64", "int32"))
+    e, known_not_to = kept(wide), kept(narrow.astype("int64"))
+    assert simplify(e) is e
+    assert simplify(known_not_to) is not known_not_to
+
+
+def test_numbers_keep_to_their_type() -> None:
+    x = placeholder((8,), "int64", name="x")
+    for e in (x[i] * 6364136223846793005 * 6364136223846793005, x[i] - 2**62 - 2**62, x[i] * 2**62):
+        numbers = [c for c in walk(simplify(e)) if isinstance(c, Const)]
+        assert all(c.type.holds(c.value) for c in numbers)
+    most = Const(2**64 - 1, DType.UINT64).astype("int64")
+    assert simplify(select(most < 0, i, j)) is i
+    quotient = k // 2**40 // 2**40
+    assert simplify(quotient) is quotient
 
 
 @given(INTEGERS, ranges())
@@ -114,6 +164,13 @@ def test_statements_are_simplified_under_their_loops() -> None:
     assert simplify_stmt(new) is new
     dropped = simplify_stmt(For(i, 4, ForKind.SERIAL, If(i >= 4, store, None)))
     assert isinstance(dropped, For) and isinstance(dropped.body, Seq) and not dropped.body.body
+
+
+def test_a_power_by_squaring_is_simplified() -> None:
+    e = i + 1
+    for _ in range(40):
+        e = e * e
+    assert simplify(e) is e
 
 
 def test_what_is_shared_is_simplified_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,19 +76,14 @@ def scalar(e: Emitter, index: Affine) -> tuple[str, int]:
     for term, coef in sorted(index.terms.items(), key=lambda item: item[0].level):
         part = term.text
         if coef != 1:
-            part = e.pure(term.level, f"mul i64 {part}, {_wrapped(coef)}")
+            part = e.pure(term.level, f"mul i64 {part}, {DType.INT64.wrapped(coef)}")
         level = max(level, term.level)
         total = e.pure(level, f"add i64 {total}, {part}") if total else part
     if not total:
-        return str(_wrapped(index.const)), 0
+        return str(DType.INT64.wrapped(index.const)), 0
     if index.const:
-        total = e.pure(level, f"add i64 {total}, {_wrapped(index.const)}")
+        total = e.pure(level, f"add i64 {total}, {DType.INT64.wrapped(index.const)}")
     return total, level
-
-
-def _wrapped(number: int) -> int:
-    """*number* modulo 2**64 as an ``i64``: instructions add and multiply with this wrapping."""
-    return (number - INT64_MIN) % (1 << 64) + INT64_MIN
 
 
 def vector(e: Emitter, index: Affine, element: str) -> Value:
@@ -100,7 +95,7 @@ def vector(e: Emitter, index: Affine, element: str) -> Value:
     if element == "i32" and base.startswith("%"):
         base = e.pure(level, f"trunc i64 {base} to i32")
     total = e.widened(Value(element, base, 0, level), lanes)
-    offsets = int_vector(element, map(_wrapped, lane_values(index, lanes)))
+    offsets = int_vector(element, map(DType.INT64.wrapped, lane_values(index, lanes)))
     total = Value(element, e.pure(level, f"add {kind} {total.text}, {offsets}"), lanes, level)
     for term, coef in index.terms.items():
         if not term.lanes:
@@ -108,7 +103,7 @@ def vector(e: Emitter, index: Affine, element: str) -> Value:
         part, level = term.text, max(level, term.level)
         if element == "i32":
             part = e.pure(level, f"trunc <{lanes} x i64> {part} to {kind}")
-        part = e.pure(level, f"mul {kind} {part}, splat ({element} {_wrapped(coef)})")
+        part = e.pure(level, f"mul {kind} {part}, splat ({element} {DType.INT64.wrapped(coef)})")
         total = Value(element, e.pure(level, f"add {kind} {total.text}, {part}"), lanes, level)
     return total
 
