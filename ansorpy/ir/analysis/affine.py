@@ -100,7 +100,8 @@ def _fitted(terms: dict[Expr, int], offset: int) -> Linear:
     if 0 in numbers or (numbers and (min(numbers) < _LOWEST or max(numbers) > _HIGHEST)):
         wrapped = ((atom, DType.INT64.wrapped(c)) for atom, c in terms.items())
         terms = {atom: c for atom, c in wrapped if c}
-    return Linear(terms, DType.INT64.wrapped(offset))
+    is_fitting = _LOWEST <= offset <= _HIGHEST
+    return Linear(terms, offset if is_fitting else DType.INT64.wrapped(offset))
 
 
 def common_quotient(low: int, high: int, divisor: int) -> int | None:
