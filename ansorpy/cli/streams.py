@@ -37,5 +37,6 @@ def make_lenient() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors=_ESCAPED)
-    messages = BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
-    sys.stderr = TextIOWrapper(messages, sys.stderr.encoding, _ESCAPED, line_buffering=True)
+    if isinstance(sys.stderr, TextIOWrapper):
+        messages = BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
+        sys.stderr = TextIOWrapper(messages, sys.stderr.encoding, _ESCAPED, line_buffering=True)

@@ -13,7 +13,7 @@ from ansorpy.runtime.header import beside, write_header
 from ansorpy.runtime.library.build import build_program
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.target import Target
-from ansorpy.writable import demand_writable
+from ansorpy.writable import demand_folders, demand_writable
 
 __all__ = ["check_exportable", "export", "export_versions"]
 
@@ -78,6 +78,7 @@ def check_exportable(path: Path, targets: Sequence[Target], pack: Pack | None = 
     """
     path = path.absolute()
     demand_writable(path, *beside(path))
+    demand_folders(path.parent)  # each file is made beside the one that it replaces
     if path.exists() and not path.is_file():  # a device
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
     for target in targets:

@@ -189,18 +189,25 @@ class MeasuredTrials(Trials):
 
         The new times are scaled so that the best one stays comparable with other trials.  A program
         that another version recorded may be built to other code than was compared and timed: then
-        the first times stand.
+        its first time stands.
         """
         states = [best.state for best in finalists]
         results = self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
         if results is None:
             return []
         timed = [(old, new) for old, new in zip(finalists, results, strict=True) if new.ok]
-        if not timed or any(new.object_digest != old.result.object_digest for old, new in timed):
+        kept = {o.state for o, new in timed if new.object_digest != o.result.object_digest}
+        timed = [(old, new) for old, new in timed if old.state not in kept]
+        if not timed:
             return []
         scale = min(old.seconds for old, _ in timed) / min(new.median_s for _, new in timed)
         again = {old.state: replace(old.result, seconds=new.seconds) for old, new in timed}
-        return [self._retimed(task, state, again.get(state), scale) for state in states]
+        return [
+            self.database.lookup(task, state)
+            if state in kept
+            else self._retimed(task, state, again.get(state), scale)
+            for state in states
+        ]
 
     def _retimed(
         self, task: Task, state: State, result: MeasureResult | None, scale: float

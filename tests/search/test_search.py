@@ -268,6 +268,25 @@ def test_a_time_is_recorded_only_with_the_code_that_took_it(tmp_path: Path, vers
         assert (database.records(task.key) == before) == (version == "2")
 
 
+class FirstChanged(Compiling):
+    """The first program is built to other code again."""
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        first, *others = super().retime(task, candidates, rounds=rounds)
+        return [replace(first, object_digest="other"), *others]
+
+
+def test_a_finalist_of_other_code_keeps_its_time(tmp_path: Path) -> None:
+    found = rounds(search(matmul(48, 48, 48), FirstChanged(noise=0.5)), 24)
+    first, *others = found.history.finalists
+    found.retime()
+    after = {best.state: best.seconds for best in found.history.finalists}
+    assert found.history.retimed and after[first.state] == first.seconds
+    assert len(after) == 1 + len(others) and after[others[1].state] != others[1].seconds
+
+
 def test_resume_goes_on_from_the_records(tmp_path: Path) -> None:
     task, runner = matmul(48, 48, 48), FormulaRunner()
     with Database(tmp_path / "a.db") as database:

@@ -1,8 +1,9 @@
 """Bounds of integer expressions, and proofs of comparisons from them.
 
 An int64 expression without known bounds lies in ``[INT64_MIN, INT64_MAX]``.  Arithmetic on
-variables alone is assumed not to overflow, so its bounds are clipped to that range.  What reads
-data, and narrower integers, may wrap around to any value.  Quotients and remainders by 0 are 0.
+variables alone, those of lets included, is assumed not to overflow, so its bounds are clipped to
+that range.  What reads data, and narrower integers, may wrap around to any value.  Quotients and
+remainders by 0 are 0.
 
 Where extents are expressions of dimensions, :func:`extents_of` gives bounds that are such
 expressions too; they prove comparisons that numbers leave open.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, Expr, Reduce, Var
+from ansorpy.ir.expr import Axis, Reduce, Var
 from ansorpy.ir.interpret.contraction import contract
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
 from ansorpy.ir.interpret.numerics import COMBINE, Value
@@ -125,12 +126,17 @@ class TensorReader(Evaluator):
         return flat
 
 
-def reduced(body: Reduce, value: Value, grid: Sequence[int], space: int, wide: bool) -> Array:
-    """*value* broadcast to *grid* and reduced over all dimensions from number *space* on."""
+def reduced(
+    body: Reduce, value: Callable[[], Value], grid: Sequence[int], space: int, wide: bool
+) -> Array:
+    """*value* broadcast to *grid* and reduced over all dimensions from number *space* on.
+
+    Over no points it is the identity, and nothing is evaluated.
+    """
     kind = np.dtype(np.float64) if wide and body.dtype.is_float else body.dtype.numpy
     if not math.prod(grid[space:]):
         return np.full(grid[:space], body.kind.identity(body.dtype), dtype=kind)
-    full = np.broadcast_to(np.asarray(value, dtype=kind), tuple(grid))
+    full = np.broadcast_to(np.asarray(value(), dtype=kind), tuple(grid))
     over = tuple(range(space, len(grid)))
     return np.asarray(COMBINE[body.kind].reduce(full, axis=over, dtype=kind))
 
@@ -168,11 +174,10 @@ def _run_box(
         shape[d] = stop - start
         env[axis] = np.arange(start, stop).reshape(shape)
     grid = [stop - start for start, stop in ranges]
-    source: Expr = op.body.source if isinstance(op.body, Reduce) else op.body
-    value = reader.value(source, Frame(env))
-    if isinstance(op.body, Reduce):
-        return reduced(op.body, value, grid, len(op.axes), reader.wide)
-    return np.broadcast_to(value, grid)
+    if isinstance(body := op.body, Reduce):
+        value = partial(reader.value, body.source, Frame(env))
+        return reduced(body, value, grid, len(op.axes), reader.wide)
+    return np.broadcast_to(reader.value(body, Frame(env)), grid)
 
 
 def _boxes(extents: Sequence[int], inner: int) -> Iterator[list[tuple[int, int]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from operator import is_
 from typing import Any
 
@@ -138,6 +139,6 @@ class _PointReader(TensorReader):
         points = _Points(env, {}, fixed_all(op.shape), indices, flat.reshape(-1, *ones))
         grid = [len(flat), *(fixed(axis.extent) for axis in op.reduce_axes)]
         if isinstance(op.body, Reduce):
-            value = self.value(op.body.source, points)
+            value = partial(self.value, op.body.source, points)
             return reduced(op.body, value, grid, 1, wide=self.wide)
         return np.broadcast_to(self.value(op.body, points), grid)

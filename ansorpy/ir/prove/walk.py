@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.dtypes import DType
@@ -208,13 +207,13 @@ def _evaluated(conditions: _Conditions, known: list[_Conditions]) -> _Conditions
 
     Where an expression is met on many paths, that is where what they have in common holds.
     """
-    if any(conditions[: len(fewer)] == fewer for fewer in known):
+    here = set(conditions)
+    if any(here.issuperset(fewer) for fewer in known):
         return None
     if len(known) < _MOST_PATHS:
         known.append(conditions)
         return conditions
-    levels = takewhile(lambda level: len(set(level)) == 1, zip(conditions, *known, strict=False))
-    common = tuple(level[0] for level in levels)
+    common = tuple(c for c in conditions if all(c in others for others in known))
     known[:] = [common] * _MOST_PATHS  # still full, so that the next path shortens it at once
     return conditions if common == conditions else (*common, _PERHAPS)
 

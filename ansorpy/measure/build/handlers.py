@@ -65,8 +65,8 @@ def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch:
     code = source.of(program, target, symbol, prefetch)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.txt").write_text(shown)
-        (folder / f"{name}{source.suffix}").write_text(code)
+        (folder / f"{name}.txt").write_text(shown, encoding="utf-8")
+        (folder / f"{name}{source.suffix}").write_text(code, encoding="utf-8")
     except OSError as error:  # the program is none the worse for it
         _LOG.warning("%s lacks a program: %s", folder, error)
 

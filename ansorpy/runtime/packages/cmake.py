@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.runtime.header import c_type, write_header
 from ansorpy.runtime.library.elf import soname_of
 from ansorpy.runtime.library.shared_library import read_library
@@ -72,5 +73,5 @@ def _described(named: NamedPort) -> dict[str, object]:
         "rank": len(named.port.shape),
         "is_fixed": named.is_fixed,
         "shape": ", ".join(map(str, named.port.shape)) if named.is_fixed else "",
-        "text": named.shape_text.replace("*/", ""),
+        "text": in_comment(named.shape_text),
     }

@@ -56,6 +56,10 @@ def test_values_of_many_paths_are_proved_on_those_that_read() -> None:
     for value in (by_index, by_data):
         guarded = Store(C, (i, j), select(j >= 1, value, 0.0), None)
         assert proof(rows(guarded)).verdict is Verdict.PROVED
+        inner = select(j >= 1, load(A, i, j - 1), 0.0)
+        for n in range(10):
+            inner = select(j > n % 7, inner * 2.0, inner + 1.0)
+        assert proof(rows(Store(C, (i, j), inner, None))).verdict is Verdict.PROVED
         bare = proof(rows(Store(C, (i, j), value, None)))
         assert {f.claim for f in bare.findings if f.verdict is not Verdict.PROVED} == {Claim.BOUNDS}
 

@@ -451,8 +451,9 @@ def test_a_library_of_a_network_takes_every_size(network_of_sizes, codes, driver
 
 
 def test_calls_of_one_code_have_sizes_of_their_own(network_of_alike, codes, driver, tmp_path, rng):
+    made, network = network_of_alike
     every = [{"n": 3, "m": 5}, {"n": 20, "m": 1}, {"n": 0, "m": 7}]
-    assert_right_at(every, *network_of_alike, ["alike"], codes, driver, tmp_path, rng)
+    assert_right_at(every, made, network, ["alike"], codes, driver, tmp_path, rng)
 
 
 def assert_right_at(

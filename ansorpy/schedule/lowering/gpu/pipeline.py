@@ -91,8 +91,8 @@ def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], u
     else:
         body += [*fetch, bound_to(lets, grouped(used, under_way))]
     loop = For(var, extent, ForKind.SERIAL, Seq(tuple(body)))
-    # The last groups are empty; boxes count them, and there are few barriers.
-    ended = [Wait(Async.COPIES, 0)] if in_boxes else []
+    # The last groups are empty.  Where there are boxes, each has a barrier, and these are few.
+    ended = [Wait(Async.COPIES, 0)] if any(is_box_copy(tile.fill) for tile in tiles) else []
     ended += [Wait(Async.PRODUCTS, 0)] if under_way else []
     stmt: Stmt = Seq((*begin, loop, *ended))
     for buffer in slots.values():

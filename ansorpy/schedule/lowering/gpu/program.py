@@ -52,7 +52,7 @@ def synchronised(
     A barrier precedes the first statement that fills shared memory, because threads may still read
     the previous iteration's data there; each statement that reads data filled since the last
     barrier; and each statement that refills a buffer.  *rest* ends by waiting for the asynchronous
-    instructions that it starts.
+    instructions that it starts, if it reads shared memory that is filled here.
     """
     barrier = Barrier(Scope.SHARED)
     shared = [buffer for buffer, _ in made if buffer.scope is Scope.SHARED]
@@ -62,7 +62,8 @@ def synchronised(
         stmt = waited_for(fill)
         first = bool(shared) and buffer is shared[0]
         if reads_any(stmt, filled) or first or any(buffer is other for other, _ in made[:n]):
-            readers = Seq((stmt, rest)) if filled else Seq(())
+            later = [other for _, other in made[n + 1 :]]
+            readers = Seq((stmt, *later, rest)) if filled else Seq(())
             stmt, filled = Seq((*made_visible(readers), barrier, stmt)), set()
         if buffer.scope is Scope.SHARED:
             filled.add(buffer)
