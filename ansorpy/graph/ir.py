@@ -274,7 +274,8 @@ class GraphBuilder:
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes.
 
-        What only moves elements keeps a narrow type.
+        A movement, a concatenation or a gather keeps the narrow type of its first operand; what
+        other operators make has none until the importer says so.
         """
         name = self.fresh(name)
         self._append(Node(op, tuple(inputs), name))
