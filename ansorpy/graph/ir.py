@@ -205,13 +205,15 @@ class GraphBuilder:
         self._hold(name, array)
         return name
 
-    def add_empty(self, name: str, kind: TensorType) -> str:
-        """Add a constant without elements; returns the name it got.
+    def add_empty(self, name: str, kind: TensorType, narrow: Narrow | None = None) -> str:
+        """Add a constant without elements, of a narrow type if given; returns the name it got.
 
         Its array has an extent of 1 where *kind* has one that depends on dimensions.
         """
         name = self.fresh(name)
         self._hold_empty(name, kind)
+        if narrow is not None:
+            self.narrow[name] = narrow
         return name
 
     def counted(self, value: str, capacity: AnyExtent, low: int = 0) -> AnyExtent:
