@@ -205,13 +205,15 @@ class GraphBuilder:
         self._hold(name, array)
         return name
 
-    def add_empty(self, name: str, kind: TensorType) -> str:
-        """Add a constant without elements; returns the name it got.
+    def add_empty(self, name: str, kind: TensorType, narrow: Narrow | None = None) -> str:
+        """Add a constant without elements, of a narrow type if given; returns the name it got.
 
         Its array has an extent of 1 where *kind* has one that depends on dimensions.
         """
         name = self.fresh(name)
         self._hold_empty(name, kind)
+        if narrow is not None:
+            self.narrow[name] = narrow
         return name
 
     def counted(self, value: str, capacity: AnyExtent, low: int = 0) -> AnyExtent:
@@ -274,7 +276,8 @@ class GraphBuilder:
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes.
 
-        What only moves elements keeps a narrow type.
+        A movement, a concatenation or a gather keeps the narrow type of its first operand; what
+        other operators make has none until the importer says so.
         """
         name = self.fresh(name)
         self._append(Node(op, tuple(inputs), name))

@@ -388,19 +388,70 @@ def test_a_loop_carries_them(trips: int, rng: np.random.Generator) -> None:
     assert_equal(y, feeds["x"] + trips * feeds["w"].astype(np.float32))
 
 
-def test_rows_that_a_loop_makes_of_them(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("trips", [0, 3])
+def test_rows_that_a_loop_makes_of_them(trips: int, rng: np.random.Generator) -> None:
     kind = "FLOAT8E5M2"
     nodes = [node("Identity", ["c"], ["c2"]), node("Identity", ["w"], ["r"])]
     body = bodied(nodes, LOOP, {"c2": LOOP["c"], "r": (kind, (4,))})
     loop = node("Loop", ["trips", ""], ["rows"], body=body)
     made = model(
         [loop, node("Cast", ["rows"], ["y"], to=TensorProto.FLOAT)], {"w": (kind, (4,))},
-        {"rows": kind, "y": "FLOAT"}, [held("trips", np.asarray(3))],
+        {"rows": kind, "y": "FLOAT"}, [held("trips", np.asarray(trips))],
     )  # fmt: skip
     given = values(kind, (4,), rng)
     rows, y = run_network(compiled(made), {"w": given})
-    assert_equal(rows, np.stack([given] * 3))
-    assert_equal(y, np.stack([given.astype(np.float32)] * 3))
+    want = np.repeat(given[np.newaxis], trips, axis=0)
+    assert_equal(rows, want)
+    assert_equal(y, want.astype(np.float32))
+
+
+@pytest.mark.parametrize("trips", [2, 6], ids=["unrolled", "compiled"])
+def test_a_loop_carries_none_of_them(trips: int) -> None:
+    """What has no elements still has a type, which CastLike asks for."""
+    state = {"q": ("FLOAT8E4M3FN", (0,)), "a": ("FLOAT", (4,))}
+    nodes = [
+        node("Identity", ["c"], ["c2"]), node("Identity", ["q"], ["q2"]),
+        node("CastLike", ["a", "q"], ["n"]), node("Cast", ["n"], ["f"], to=TensorProto.FLOAT),
+        node("Add", ["a", "f"], ["a2"]),
+    ]  # fmt: skip
+    outputs = {f"{name}2": of for name, of in (("c", LOOP["c"]), *state.items())}
+    loop = node(
+        "Loop", ["trips", "", "q", "x"], ["v", "y"], body=bodied(nodes, LOOP | state, outputs)
+    )
+    inputs = {"q": state["q"], "x": state["a"]}
+    made = model(
+        [loop], inputs, {"v": "FLOAT8E4M3FN", "y": "FLOAT"}, [held("trips", np.asarray(trips))]
+    )
+    none = np.zeros(0, helper.tensor_dtype_to_np_dtype(TensorProto.FLOAT8E4M3FN))
+    x = np.array([1.5, -0.75, 0.0, 3.5], np.float32)
+    v, y = run_network(compiled(made), {"q": none, "x": x})
+    assert_equal(v, none)
+    assert_equal(y, x * 2**trips)
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_choice_between_none_of_them(counts: bool) -> None:
+    """A run computes both branches if one of them counts what it keeps."""
+    kind = "FLOAT8E4M3FN"
+    kept = [node("Compress", ["x", "m"], ["k"], axis=0)] if counts else [
+        node("Identity", ["x"], ["k"])
+    ]  # fmt: skip
+    results = {"s": ("FLOAT", ()), "e": (kind, (0,))}
+    end = [node("ReduceSum", ["k"], ["s"], keepdims=0), node("Identity", ["q"], ["e"])]
+    other = [node("ReduceMax", ["x"], ["s"], keepdims=0), node("Identity", ["p"], ["e"])]
+    branch = node(
+        "If", ["flag"], ["y", "r"], then_branch=bodied([*kept, *end], {}, results),
+        else_branch=bodied(other, {}, results),
+    )  # fmt: skip
+    inputs = {"x": ("FLOAT", (4,)), "m": ("BOOL", (4,)), "flag": ("BOOL", ()), "q": (kind, (0,)),
+              "p": (kind, (0,))}  # fmt: skip
+    made = model([branch], inputs, {"y": "FLOAT", "r": kind})
+    none = np.zeros(0, helper.tensor_dtype_to_np_dtype(TensorProto.FLOAT8E4M3FN))
+    feeds = {"x": np.array([1, 2, 3, 4], np.float32), "m": np.ones(4, bool), "q": none, "p": none}
+    for flag in (False, True):
+        y, r = run_network(compiled(made), feeds | {"flag": np.asarray(flag)})
+        assert_equal(y, np.float32(10 if flag else 4))
+        assert_equal(r, none)
 
 
 def test_a_choice_between_them_is_refused() -> None:

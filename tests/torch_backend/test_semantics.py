@@ -151,6 +151,16 @@ def test_interpolation_takes_its_input_by_name(backend: Backend) -> None:
     assert not backend.graphs[0].eager
 
 
+@pytest.mark.parametrize("corners", [False, True])
+def test_images_of_any_size_are_resized_by_a_factor(backend: Backend, corners: bool) -> None:
+    model = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=corners)
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    for height, width in ((5, 7), (8, 4)):
+        agrees(backend, model, torch.randn(1, 2, height, width), compiled=compiled)
+    [graph] = backend.graphs
+    assert not graph.eager
+
+
 def test_numbers_that_change(backend: Backend) -> None:
     """A number is an operand, whatever its sign; it is no size."""
     compiled = torch.compile(lambda x, n: x * n + n, backend=backend, dynamic=True)

@@ -179,17 +179,15 @@ def _element(x: Tensor | Const, index: Sequence[Expr], shape: Shape) -> Expr:
 
 
 def power(x: Expr, exponent: float) -> Expr:
-    """``x ** exponent`` for a literal exponent.
+    """``x ** exponent`` for a literal exponent and ``x >= +0``.
 
     Multiples of 1/4 between -2 and 2, except 0, become products of square roots (each correctly
     rounded, so the error stays within a few ulp); other exponents use the general power.
     """
-    quarters = exponent * 4
-    if quarters != int(quarters) or not 0 < abs(quarters) <= 8:
+    quarters = _quarters(exponent)
+    if not quarters:
         return x**exponent
-    whole, part = divmod(int(abs(quarters)), 4)
-    if part:  # the root of -0 is -0, and that of -inf is NaN, but their powers are 0 and inf
-        x = b.select(x.equal(-math.inf), math.inf, x + 0.0)
+    whole, part = divmod(abs(quarters), 4)
     factors = [x] * whole
     root = b.sqrt(x)
     factors += [root] if part & 2 else []
@@ -200,8 +198,20 @@ def power(x: Expr, exponent: float) -> Expr:
     return product if exponent > 0 else 1.0 / product
 
 
+def _quarters(exponent: float) -> int:
+    """The quarters in *exponent*; 0 unless they are few and whole."""
+    quarters = exponent * 4
+    return int(quarters) if abs(quarters) <= 8 and quarters == int(quarters) else 0
+
+
 def _literal_power(x: Expr, y: Expr) -> Expr:
-    return power(x, float(y.value)) if isinstance(y, Const) and x.dtype.is_float else x**y
+    if not isinstance(y, Const) or not x.dtype.is_float:
+        return x**y
+    exponent = float(y.value)
+    if _quarters(exponent) % 4:
+        # The root of -0 is -0, and that of -inf is NaN, but their powers are 0 and inf.
+        x = b.select(x.equal(-math.inf), math.inf, x + 0.0)
+    return power(x, exponent)
 
 
 _EXPONENT_BITS = 6

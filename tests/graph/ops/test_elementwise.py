@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorpy.graph.ops import Elementwise, Fn
+from ansorpy.graph.ops import Elementwise, Fn, Lrn
 from ansorpy.graph.ops.elementwise import FUNCTIONS, power
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import as_dtype
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, const, walk
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Select, const, walk
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.schedule.lowering.program import lower
@@ -33,7 +33,7 @@ def test_a_literal_power_equals_numpy(exponent: float) -> None:
     assert has_power == (exponent not in QUARTERS)
 
 
-@pytest.mark.parametrize("exponent", QUARTERS)
+@pytest.mark.parametrize("exponent", [*QUARTERS, np.inf])
 def test_literal_powers_of_special_numbers_equal_those_of_numpy(exponent: float) -> None:
     numbers = np.array([0, 1, 4, np.inf, np.nan], np.float32)
     values = np.append(numbers, -numbers)
@@ -49,6 +49,11 @@ def test_literal_powers_of_special_numbers_equal_those_of_numpy(exponent: float)
     for got in found:
         np.testing.assert_allclose(got, want, rtol=1e-6)
         np.testing.assert_array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
+
+
+def test_response_normalisation_takes_powers_of_positive_numbers_only() -> None:
+    y = Lrn(3, 1e-2, 0.75, 1.0).define([placeholder((1, 4, 2, 2), name="x")], Names())
+    assert not any(isinstance(e, Select) for e in walk(y.body))
 
 
 def test_every_function_has_a_definition() -> None:

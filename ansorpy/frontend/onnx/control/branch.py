@@ -53,8 +53,8 @@ def _compiled(translator: Translator, ctx: NodeContext) -> list[Value]:
         return _of_both(translator, ctx)
     # What has no elements is a constant.
     names = [leaf for value in made for leaf in leaves(value)]
-    kinds = [then.builder.types[name] for name in names]
-    chosen = [number for number, kind in enumerate(kinds) if kind.size != 0]
+    types, narrow = then.builder.types, then.builder.narrow
+    chosen = [number for number, name in enumerate(names) if types[name].size != 0]
     graphs = [_finished(inner, values, chosen) for inner, values in bodies]
     operands = [ctx.input(0), *dict.fromkeys([*then.captured, *other.captured])]
     numbers = {value: number for number, value in enumerate(operands)}
@@ -62,8 +62,9 @@ def _compiled(translator: Translator, ctx: NodeContext) -> list[Value]:
     region = BranchRegion(graphs[0], graphs[1], reads[0], reads[1])
     found = iter([
         ctx.emit(Result(region, chosen.index(number)), operands)
-        if number in chosen else ctx.builder.add_empty(ctx.node.output[0], kind)
-        for number, kind in enumerate(kinds)
+        if number in chosen
+        else ctx.builder.add_empty(ctx.node.output[0], types[name], narrow.get(name))
+        for number, name in enumerate(names)
     ])  # fmt: skip
     return [with_leaves(value, found) for value in made]
 
@@ -98,9 +99,11 @@ def _chosen(ctx: NodeContext, then: Value, other: Value) -> Value:
     a, b = types[then], types[other]
     holds = ctx.reshape(ctx.input(0), ())
     if a == b:
-        for kind in kinds_of(ctx.builder, (then, other)).values():
-            raise refused(kind)
-        return ctx.apply(Fn.WHERE, holds, then, other) if a.size != 0 else then
+        if a.size == 0:
+            return then
+        if narrow := kinds_of(ctx.builder, (then, other)):
+            raise refused(next(iter(narrow.values())))
+        return ctx.apply(Fn.WHERE, holds, then, other)
     axes = [d for d, pair in enumerate(zip(a.shape, b.shape, strict=False)) if pair[0] != pair[1]]
     (axis, *more) = axes or [0, 0]
     none, some = (then, other) if a.size == 0 else (other, then)

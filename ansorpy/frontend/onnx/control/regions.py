@@ -95,11 +95,11 @@ class Body:
 
     def inputs(self, types: dict[str, TensorType]) -> list[Value]:
         """What the inputs of the body stand for."""
-        builder = self.inner.builder
+        builder, outside = self.inner.builder, self.ctx.builder
         for value in self.plan.state:
             kind = types[value]
             self.state.append(
-                builder.add_empty(value, kind) if kind.size == 0
+                builder.add_empty(value, kind, outside.narrow.get(value)) if kind.size == 0
                 else self.inner.add_part(value, kind)
             )  # fmt: skip
         for value, _ in self.plan.read:

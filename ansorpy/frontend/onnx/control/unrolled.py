@@ -102,9 +102,10 @@ def _no_rows(
         names = [info.name for info in body.input]
         made = translator.inlined(body, dict(zip(names, given, strict=True)))
         kinds = [
-            inner.builder.types[row] for row in made[is_loop + len(state) :] if isinstance(row, str)
-        ]
+            (inner.builder.types[row], inner.builder.narrow.get(row))
+            for row in made[is_loop + len(state) :] if isinstance(row, str)
+        ]  # fmt: skip
     return [
-        ctx.builder.add_empty(ctx.node.output[0], TensorType((0, *kind.shape), kind.dtype))
-        for kind in kinds
+        ctx.builder.add_empty(ctx.node.output[0], TensorType((0, *kind.shape), kind.dtype), narrow)
+        for kind, narrow in kinds
     ]
