@@ -47,17 +47,11 @@ def _const(e: Emitter, expr: Const) -> Code:
         return Code("true" if expr.value else "false")
     if dtype.is_float:
         return _float(float(dtype.rounded(float(expr.value))), dtype)
-    number, low = _integer(expr), dtype.limits[0]
+    number, low = dtype.wrapped(int(expr.value)), dtype.limits[0]
     if dtype.bits >= 32 and number < 0 and number == low:
         return Code(f"INT{dtype.bits}_MIN")  # the type cannot represent its magnitude
     suffix = "u" if dtype in (DType.UINT32, DType.UINT64) else ""
     return Code(f"{number}{suffix}", ATOM if number >= 0 else UNARY)
-
-
-def _integer(expr: Const) -> int:
-    """The number that an integer literal is; it may wrap around."""
-    low, high = expr.type.limits
-    return (int(expr.value) - low) % (high - low + 1) + low
 
 
 def _float(number: float, dtype: DType) -> Code:
@@ -109,7 +103,8 @@ def _range(expr: Expr) -> tuple[int, int]:
     """The lowest and the highest value of an integer, as its type and literals tell."""
     if not isinstance(expr, Const):
         return expr.dtype.limits
-    return _integer(expr), _integer(expr)
+    number = expr.type.wrapped(int(expr.value))
+    return number, number
 
 
 def _call(e: Emitter, expr: Call) -> Code:
