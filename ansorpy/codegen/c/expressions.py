@@ -72,7 +72,16 @@ def _binary(e: Emitter, expr: Binary) -> Code:
     if is_index(expr):
         return index(e, expr)
     wraps = not expr.dtype.is_float and _may_wrap(e, expr)
-    return binary(e, expr.op, expr.dtype, e.value(expr.a), e.value(expr.b), wraps=wraps)
+    return binary(e, expr.op, expr.dtype, _side(e, expr.a), _side(e, expr.b), wraps=wraps)
+
+
+def _side(e: Emitter, expr: Expr) -> Code:
+    """Emit an operand, whose type C computes the result in; outside of index arithmetic, nothing
+    proves that a narrow index suffices."""
+    found = e.value(expr)
+    if isinstance(expr, Const) or found.wide or e.unit.style.word_bits == 64 or not is_index(expr):
+        return found
+    return as_type(found, e.indices.wide)
 
 
 def _may_wrap(e: Emitter, expr: Binary) -> bool:
@@ -119,7 +128,7 @@ def _select(e: Emitter, expr: Select) -> Code:
         return index(e, expr)
     if any(reads_twice(side) for side in (expr.then, expr.other)):
         return branches(e, expr, register_type(expr.dtype), lambda e, side: e.value(side))
-    cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
+    cond, then, other = e.value(expr.cond), _side(e, expr.then), _side(e, expr.other)
     if is_choice_of_numbers(expr) and expr.dtype in (DType.INT64, DType.UINT64):
         then = as_type(then, register_type(expr.dtype))
     return chosen(cond, then, other)
