@@ -38,7 +38,7 @@ class Unit:
 
     Args:
         overlapping: Parameters whose arrays may overlap in a call.
-        conflicting: Parallel loops that must run serially.
+        conflicting: Parallel loops that run serially, with all parallel loops inside them.
         lanes: Number of lanes of each vector loop, by its variable.
         variables: The pieces, by offset, of register tiles that are variables instead of arrays.
         read: Buffers that some expression reads.

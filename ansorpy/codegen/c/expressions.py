@@ -47,17 +47,11 @@ def _const(e: Emitter, expr: Const) -> Code:
         return Code("true" if expr.value else "false")
     if dtype.is_float:
         return _float(float(dtype.rounded(float(expr.value))), dtype)
-    number, low = _integer(expr), dtype.limits[0]
+    number, low = dtype.wrapped(int(expr.value)), dtype.limits[0]
     if dtype.bits >= 32 and number < 0 and number == low:
         return Code(f"INT{dtype.bits}_MIN")  # the type cannot represent its magnitude
     suffix = "u" if dtype in (DType.UINT32, DType.UINT64) else ""
     return Code(f"{number}{suffix}", ATOM if number >= 0 else UNARY)
-
-
-def _integer(expr: Const) -> int:
-    """The number that an integer literal is; it may wrap around."""
-    low, high = expr.type.limits
-    return (int(expr.value) - low) % (high - low + 1) + low
 
 
 def _float(number: float, dtype: DType) -> Code:
@@ -78,7 +72,16 @@ def _binary(e: Emitter, expr: Binary) -> Code:
     if is_index(expr):
         return index(e, expr)
     wraps = not expr.dtype.is_float and _may_wrap(e, expr)
-    return binary(e, expr.op, expr.dtype, e.value(expr.a), e.value(expr.b), wraps=wraps)
+    return binary(e, expr.op, expr.dtype, _side(e, expr.a), _side(e, expr.b), wraps=wraps)
+
+
+def _side(e: Emitter, expr: Expr) -> Code:
+    """Emit an operand, whose type C computes the result in; outside of index arithmetic, nothing
+    proves that a narrow index suffices."""
+    found = e.value(expr)
+    if isinstance(expr, Const) or found.wide or e.unit.style.word_bits == 64 or not is_index(expr):
+        return found
+    return as_type(found, e.indices.wide)
 
 
 def _may_wrap(e: Emitter, expr: Binary) -> bool:
@@ -109,7 +112,8 @@ def _range(expr: Expr) -> tuple[int, int]:
     """The lowest and the highest value of an integer, as its type and literals tell."""
     if not isinstance(expr, Const):
         return expr.dtype.limits
-    return _integer(expr), _integer(expr)
+    number = expr.type.wrapped(int(expr.value))
+    return number, number
 
 
 def _call(e: Emitter, expr: Call) -> Code:
@@ -124,7 +128,7 @@ def _select(e: Emitter, expr: Select) -> Code:
         return index(e, expr)
     if any(reads_twice(side) for side in (expr.then, expr.other)):
         return branches(e, expr, register_type(expr.dtype), lambda e, side: e.value(side))
-    cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
+    cond, then, other = e.value(expr.cond), _side(e, expr.then), _side(e, expr.other)
     if is_choice_of_numbers(expr) and expr.dtype in (DType.INT64, DType.UINT64):
         then = as_type(then, register_type(expr.dtype))
     return chosen(cond, then, other)

@@ -94,7 +94,7 @@ class _Nest:
             count = iterations(part, self.loop.var)
             if count is None:
                 return None
-            end = extreme(SizeOp.MIN, end, extreme(SizeOp.MAX, count, 0))
+            end = extreme(SizeOp.MIN, end, count)
         return end if isinstance(end, Symbolic) else None
 
     def holds(self, *, last: bool) -> Expr:

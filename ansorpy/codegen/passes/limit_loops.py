@@ -41,7 +41,7 @@ def _limited(s: Stmt) -> Stmt:
         if count is None:
             left.append(part)
         elif most(count) < most(end) or most(end - count) > 0:
-            end = extreme(SizeOp.MIN, end, extreme(SizeOp.MAX, count, 0))
+            end = extreme(SizeOp.MIN, end, count)
     if end == s.extent:
         return s
     body = If(all_of(*left), guard.then, None) if left else guard.then
@@ -51,7 +51,7 @@ def _limited(s: Stmt) -> Stmt:
 def iterations(part: Expr, var: Var) -> AnyExtent | None:
     """How often the condition *part* holds for ``var = 0, 1, ..``, until it fails for good.
 
-    It may be negative.  None if more than sizes decides it, or if it does not become false.
+    None if more than sizes decides it, or if it does not become false.
     """
     if not isinstance(part, Compare) or part.op not in (CompareOp.LT, CompareOp.LE):
         return None
@@ -65,4 +65,5 @@ def iterations(part: Expr, var: Var) -> AnyExtent | None:
     low, high = extents_of(as_expr(0) - beyond, {})
     if low != high:
         return None
-    return (low + (step - 1)) // step if part.op is CompareOp.LT else low // step + 1
+    count = (low + (step - 1)) // step if part.op is CompareOp.LT else low // step + 1
+    return extreme(SizeOp.MAX, count, 0)

@@ -272,6 +272,15 @@ BY_HAND = {
         I64,
         lambda i: Binary(BinaryOp.SHR, select(at(X, i) > 0.0, const(70000), 1), const(40)),
     ),
+    "shift_of_an_index": of_numbers(
+        I64, lambda i: Binary(BinaryOp.SHR, select(i > 4, const(70000), -1), const(40))
+    ),
+    "product_of_bits": of_numbers(
+        I64, lambda i: Binary(BinaryOp.BIT_AND, i - 4, const(7)) * 1_000_000_000
+    ),
+    "product_of_a_choice": of_numbers(
+        I64, lambda i: select(at(X, i) > 0.0, i, const(3)) * 1_000_000_000
+    ),
     "large_product": large_product(I16),
     **{
         f"whether_{dtype.value}": whether(

@@ -98,7 +98,7 @@ int cuModuleGetFunction(Function** function, Module* module, const char* name) {
   void* found = dlsym(module->library, ("run_" + std::string(name)).c_str());
   return *function = new Function{(Kernel)found, module->arguments[name]}, found ? 0 : 500;
 }
-int cuFuncSetAttribute(Function*, int, int) { return 0; }
+int cuFuncSetAttribute(Function*, int, int) { return refused("shared memory"); }
 int cuMemAlloc_v2(address* memory, size_t size) {
   return !size || made<address>("memory", memory, [=] {
     void* held = aligned_alloc(256, (size + 255) / 256 * 256);

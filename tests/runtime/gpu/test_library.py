@@ -112,7 +112,10 @@ np.savez(written, *results)
 
 
 def emulated(dags: Sequence[tuple[str, ComputeDAG, object]], folder: Path) -> dict[str, ObjectCode]:
-    """Object code of each schedule, whose cubin names its kernels on the host."""
+    """Object code of each schedule, whose cubin names its kernels on the host.
+
+    Each kernel asks for shared memory, as one with large tiles does.
+    """
     sources = []
     for symbol, dag, schedule in dags:
         program = lower(schedule(State.initial(dag)), symbol).run  # type: ignore[operator]
@@ -122,7 +125,9 @@ def emulated(dags: Sequence[tuple[str, ComputeDAG, object]], folder: Path) -> di
     for symbol, _, source in sources:
         counts = [f"{n.kernel} {len(n.arguments)}" for n in source.plan.launches]
         cubin = f"{folder / 'kernels.so'}\0{' '.join(counts)}\0".encode()
-        code = CudaCode(GPU.cpu, source.text, cubin, source.plan, (), 0.01, "")
+        launches = tuple(replace(n, dynamic_shared_bytes=1 << 16) for n in source.plan.launches)
+        plan = replace(source.plan, launches=launches)
+        code = CudaCode(GPU.cpu, source.text, cubin, plan, (), 0.01, "")
         codes[symbol] = packed(code, symbol)
     return codes
 
@@ -291,7 +296,8 @@ def test_a_run_that_fails_gives_back_its_slot_and_the_next_is_right(
 @pytest.mark.parametrize(
     ("refuses", "code"),
     [
-        ("1 module", Status.NO_GPU), ("2 module", Status.NO_GPU), ("1 memory", Status.GPU_FAILED),
+        ("1 module", Status.NO_GPU), ("2 module", Status.NO_GPU),
+        ("1 shared memory", Status.NO_GPU), ("1 memory", Status.GPU_FAILED),
         ("1 upload constants", Status.GPU_FAILED),
     ],
 )  # fmt: skip
@@ -302,8 +308,9 @@ def test_an_init_that_fails_holds_nothing(library, driver, tmp_path, refuses, co
     assert_given_back(calls)
 
 
-def test_the_first_gpu_that_runs_the_code_is_used(library, driver, tmp_path):
-    said, calls = unloaded(library, driver, tmp_path, runs=1, refuses="2 module", gpus=2)
+@pytest.mark.parametrize("refuses", ["2 module", "2 shared memory"])
+def test_the_first_gpu_that_runs_the_code_is_used(library, driver, tmp_path, refuses):
+    said, calls = unloaded(library, driver, tmp_path, runs=1, refuses=refuses, gpus=2)
     assert said == ["init 0", "run 0"] and calls["retain"] == 2 and calls["refused"] == 1
     assert_given_back(calls)
 

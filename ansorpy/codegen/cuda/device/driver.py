@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
@@ -53,17 +54,18 @@ def _on_device(
 
     @wraps(method)
     def wrapped(self: CudaDevice, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        before = self.number
+        before = self._context
         try:
-            before = self.runtime.getDevice()
-            self.runtime.setDevice(self.number)
+            before = self.driver.ctxGetCurrent()
+            if before != self._context:
+                self.driver.ctxSetCurrent(self._context)
             return method(self, *args, **kwargs)
         except self.errors as error:
             raise self.failure(error) from error
         finally:
-            if before != self.number:
+            if before != self._context:
                 with suppress(*self.errors):
-                    self.runtime.setDevice(before)
+                    self.driver.ctxSetCurrent(before)
 
     return wrapped
 
@@ -72,14 +74,13 @@ class CudaDevice:
     """GPU *number*, with its own stream; see
     :class:`ansorpy.codegen.cuda.device.protocol.Device`.
 
-    Args:
-        stays: Leave it current in the calling thread, so that no call makes a context on another.
+    Between calls, the calling thread has the GPU current that it had before, or none.
 
     Raises:
         MissingDependency: cupy is not installed, or there is no such GPU.
     """
 
-    def __init__(self, number: int = 0, *, stays: bool = True) -> None:
+    def __init__(self, number: int = 0) -> None:
         try:
             from cupy.cuda import driver, runtime
         except ImportError as error:
@@ -97,17 +98,21 @@ class CudaDevice:
         self.runtime: Any = runtime
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
         try:
-            before = runtime.getDevice()
-            runtime.setDevice(number)
-            self._stream = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
-            self._events = [runtime.eventCreate() for _ in range(2)]
-            self._waited = runtime.eventCreateWithFlags(runtime.eventDisableTiming)
-            if not stays:
-                runtime.setDevice(before)
+            # The runtime's choice of a GPU lasts as long as the thread: to undo it would make a
+            # context on the GPU chosen before, even if nobody uses that.
+            with ThreadPoolExecutor(1) as apart:
+                apart.submit(self._open).result()
         except self.errors as error:
             raise MissingDependency(
                 f"GPU {number} cannot be used ({error})", hint="run nvidia-smi to see its state"
             ) from error
+
+    def _open(self) -> None:
+        self.runtime.setDevice(self.number)
+        self._stream = self.runtime.streamCreateWithFlags(self.runtime.streamNonBlocking)
+        self._events = [self.runtime.eventCreate() for _ in range(2)]
+        self._waited = self.runtime.eventCreateWithFlags(self.runtime.eventDisableTiming)
+        self._context = self.driver.ctxGetCurrent()
 
     def failure(self, error: Exception) -> AnsorpyError:
         """Our exception for *error*; if the error is sticky, the context is lost.
@@ -338,7 +343,7 @@ def device_for(target: Target) -> CudaDevice:
 
 @singleton
 def _opened(number: int) -> CudaDevice:
-    return CudaDevice(number, stays=False)
+    return CudaDevice(number)
 
 
 def bus_place(number: int) -> str:

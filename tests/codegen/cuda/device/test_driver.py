@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from threading import local
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,10 +35,12 @@ class Runtime:
     def __init__(self) -> None:
         self.said: list[tuple[str, tuple[Any, ...]]] = []
         self.refused: set[str] = set()
-        self.current = 0
+        self.contexts: set[int] = set()
+        self.thread = local()
 
-    def getDevice(self) -> int:  # noqa: N802 (cupy's)
-        return self.current
+    def setDevice(self, number: int) -> None:  # noqa: N802 (cupy's)
+        self.thread.chosen, self.thread.context = number, context_of(number)
+        self.contexts.add(context_of(number))
 
     def getDeviceProperties(self, number: int) -> dict[str, int]:  # noqa: N802 (cupy's)
         return {"major": 9, "minor": 0}
@@ -47,17 +50,36 @@ class Runtime:
             self.said.append((name, given))
             if name in self.refused:
                 raise RuntimeFailure(f"{name} fails")
-            if name == "setDevice":
-                [self.current] = given
             return 7
 
         return call
 
 
+class Driver:
+    """CUDA's driver: the contexts of the threads of *runtime*; 0 is none."""
+
+    CUDADriverError = RuntimeFailure
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    def ctxGetCurrent(self) -> int:  # noqa: N802 (cupy's)
+        return getattr(self.runtime.thread, "context", 0)
+
+    def ctxSetCurrent(self, context: int) -> None:  # noqa: N802 (cupy's)
+        if "ctxSetCurrent" in self.runtime.refused:
+            raise RuntimeFailure("ctxSetCurrent fails")
+        self.runtime.thread.context = context
+
+
+def context_of(number: int) -> int:
+    return 100 + number
+
+
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     runtime = Runtime()
-    driver = SimpleNamespace(CUDADriverError=RuntimeFailure)
+    driver = Driver(runtime)
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(runtime=runtime, driver=driver))
     yield runtime
@@ -72,7 +94,7 @@ def test_an_error_that_stays_is_a_lost_device_wherever_it_shows(runtime: Runtime
     runtime.refused = {"malloc"}
     with pytest.raises(CodegenError, match="CUDA error: malloc fails"):
         device.allocate(8)
-    runtime.refused = {"setDevice", "deviceSynchronize"}
+    runtime.refused = {"ctxSetCurrent", "deviceSynchronize"}
     with pytest.raises(DeviceLost, match="context is lost: deviceSynchronize fails"):
         device.allocate(8)
 
@@ -97,20 +119,33 @@ def test_what_is_refused_during_a_capture_ends_it_without_waiting(runtime: Runti
 def test_producers_are_told_the_stream_with_the_gpu_current(runtime: Runtime) -> None:
     device = CudaDevice(3)
     runtime.said.clear()
-    device.follow(lambda stream: runtime.said.append(("told", (stream,))))
-    assert runtime.said == [("setDevice", (3,)), ("told", (7,))]
+    device.follow(lambda stream: runtime.said.append(("told", (stream, runtime.thread.context))))
+    assert runtime.said == [("told", (7, context_of(3)))]
 
 
 def test_the_gpu_that_was_current_is_so_again(runtime: Runtime) -> None:
-    device = CudaDevice(3, stays=False)
-    assert runtime.current == 0
+    runtime.setDevice(1)
+    device = CudaDevice(3)
     seen: list[int] = []
-    device.follow(lambda stream: seen.append(runtime.current))
-    assert (seen, runtime.current) == ([3], 0)
+
+    def nested(stream: int) -> None:
+        device.release(8)
+        seen.append(runtime.thread.context)
+
+    device.follow(nested)
+    assert (seen, runtime.thread.context) == ([context_of(3)], context_of(1))
     runtime.refused = {"malloc"}
     with pytest.raises(CodegenError, match="malloc fails"):
         device.allocate(8)
-    assert runtime.said[-2:] == [("deviceSynchronize", ()), ("setDevice", (0,))]
+    assert runtime.thread.context == context_of(1)
+
+
+def test_no_context_is_made_on_another_gpu(runtime: Runtime) -> None:
+    """A thread that has no GPU current has none later, and still chooses GPU 0 unless told."""
+    device = CudaDevice(3)
+    device.allocate(8)
+    assert runtime.contexts == {context_of(3)}
+    assert not runtime.thread.context and not hasattr(runtime.thread, "chosen")
 
 
 def test_memory_is_compared_on_the_gpu(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +238,7 @@ def test_branches_fork_wait_for_each_other_and_join(
     orders = [Order(0), Order(1, (0,)), Order(0), Order(0, (1,))]
     device.overlap([work(name) for name in "abcd"], orders)
     side, fork, first, second, join = range(100, 105)
-    said = [call for call in runtime.said if call[0] != "setDevice"]
-    assert said == [
+    assert runtime.said == [
         ("eventRecord", (fork, 7)), ("streamWaitEvent", (side, fork)),
         ("a", (7,)), ("eventRecord", (first, 7)),
         ("streamWaitEvent", (side, first)), ("b", (side,)), ("eventRecord", (second, side)),
