@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shutil import rmtree
 from time import monotonic
 from types import ModuleType
 from typing import Any
@@ -43,10 +44,12 @@ def tune_with_tvm(subject: Subject, trials: int, seed: int, library: Path) -> Va
         MissingDependency: TVM is not installed.
         VerificationFailed: No program ran.
     """
+    work, functions = library.with_suffix(".work"), "of TVM's fusion"
+    rmtree(work, ignore_errors=True)  # whose records MetaSchedule would go on from
+    library.unlink(missing_ok=True)
     tvm = _tvm(subject.threads)
     library.parent.mkdir(parents=True, exist_ok=True)
     began = monotonic()
-    work, functions = library.with_suffix(".work"), "of TVM's fusion"
     if not subject.is_operator:
         built = _network(tvm, _imported(tvm, subject.path), subject, trials, seed, work)
     else:
