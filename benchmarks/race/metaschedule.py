@@ -124,6 +124,7 @@ def _ms(value: float | None) -> str:
 STAGE = Stage(
     "metaschedule", "Beside MetaSchedule",
     "TVM's MetaSchedule tunes the same definitions in a process of its own; networks in the layout "
-    "of their files.",
+    "of their files. Constant operands are packed before timing in our programs; those of "
+    "MetaSchedule's operators are arguments, in the layout of the definition.",
     _jobs, _section,
 )  # fmt: skip
