@@ -27,7 +27,7 @@ def file_of(file: Path, stage: str) -> Path:
 
 
 def summary(file: Path) -> tuple[list[str], bool]:
-    """The lines for the figures in *file* and the other stages beside it; whether all ran and passed.
+    """The lines for the figures in *file* and the stages beside it; whether all ran and passed.
 
     Raises:
         ForeignFile: *file* has no figures.

@@ -57,9 +57,7 @@ def path_of(folder: Path, label: str, threads: int, effort: str, seed: int) -> P
     return folder / f"{label}.{threads}-threads.{words}.seed-{seed}.json"
 
 
-def kept(
-    path: Path, machine: Machine, engines: Collection[str], code: str
-) -> NetworkResult | None:
+def kept(path: Path, machine: Machine, engines: Collection[str], code: str) -> NetworkResult | None:
     """Read the stored result, if it is of *code* on *machine* and all of *engines* ran.
 
     Return None if there is no result, if an engine failed, or if code or machine was another.

@@ -176,11 +176,11 @@ def test_each_layout_has_weights_of_its_own(
 ) -> None:
     seen: set[tuple[bool, bool]] = set()
 
-    class Convolution(torch.nn.Conv2d):  # type: ignore[misc, name-defined]
+    class Convolution(torch.nn.Conv2d):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             form = torch.channels_last
             tensors = (x, self.weight)
-            seen.add(tuple(t.is_contiguous(memory_format=form) for t in tensors))  # type: ignore[arg-type]
+            seen.add(tuple(t.is_contiguous(memory_format=form) for t in tensors))
             return super().forward(x)
 
     made = (
