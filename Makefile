@@ -5,7 +5,7 @@
 # make docs    the documentation as a site, in build/site
 # make wheel-test  the wheel, installed into an empty environment of every Python at hand
 # make check   formatting, lint, strict types
-# make bench   the benchmark suite of benchmarks/
+# make bench   the benchmark suite of benchmarks/: operators and networks, into build/
 # make gallery  executes the notebooks of docs/gallery again
 # make screenshots  the pictures of the report in docs/; needs chromium
 
@@ -70,9 +70,10 @@ check: $(STAMP)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 
-bench: $(VENV)/.with-bench
-	$(BIN)/python -m benchmarks.ops --json ops.json
-	$(BIN)/python -m benchmarks.networks --json networks.json
+bench: $(VENV)/.with-bench $(VENV)/.with-torch
+	mkdir -p build
+	$(BIN)/python -m benchmarks.ops --json build/ops.json
+	$(BIN)/python -m benchmarks.networks --json build/networks.json
 
 # A network's records, another engine's times and its outputs make a report with every part.
 screenshots: demo $(VENV)/.with-report

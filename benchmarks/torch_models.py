@@ -1,8 +1,8 @@
 """Time modules of torch: ``python -m benchmarks.torch_models``.
 
-Each module runs under eager torch, inductor and ansorpy, each in a process of its own, in
-alternating bursts.  What ansorpy returns is first compared with eager.  With ``--effort quick``,
-its first call tunes the graphs of a module; every trial is kept in --db.
+Each module runs under eager torch, inductor (also with frozen weights) and ansorpy, each in a
+process of its own, in alternating bursts.  What ansorpy returns is first compared with eager.  With
+``--effort quick``, its first call tunes the graphs of a module; every trial is kept in --db.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import compare
 from ansorpy.evaluation.tables import Table, show
+from ansorpy.measure.probe.disturbance import CoreProbe
 from benchmarks.common.command import say
 from benchmarks.common.pages import write_into
 
 __all__ = ["MODELS", "main", "open_model"]
 
-ENGINES = ("ansorpy", "inductor", "eager")
+ENGINES = ("ansorpy", "inductor", "frozen", "eager")
 
 
 class _Residual(nn.Module):
@@ -120,6 +121,7 @@ def open_model(name: str, engine: str, threads: int, effort: str, db: str | None
     compiled = {
         "ansorpy": lambda: torch.compile(module, backend="ansorpy", options=options),
         "inductor": lambda: torch.compile(module),
+        "frozen": lambda: torch.compile(module, options={"freezing": True}),
         "eager": lambda: module,
     }[engine]()
     with torch.inference_mode():
@@ -151,6 +153,7 @@ def _main(options: argparse.Namespace) -> int:
             [Contender(engine, "benchmarks.torch_models:open_model", {**shared, "engine": engine})
              for engine in ENGINES],
             progress=say,
+            is_disturbed=CoreProbe(options.threads).is_disturbed,
         )  # fmt: skip
         ours, *peers = (timings[engine].median_ms for engine in ENGINES)
         ratios.append(min(peers) / ours)

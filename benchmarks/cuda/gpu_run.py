@@ -14,22 +14,29 @@ __all__ = ["GpuRun"]
 
 
 class GpuRun(Stored):
-    """What was done on one GPU."""
+    """What was done on one GPU.
+
+    Args:
+        code: The version of the code that ran (:func:`benchmarks.study.outcomes.code_version`).
+        waiting: What was asked for and has no outcome, as the time was up.
+    """
 
     model_config = ConfigDict(frozen=False)
 
     gpu: str
+    code: str = ""
+    waiting: list[str] = []
 
     @property
     def made_with(self) -> str:
         """What two runs must have in common to be one."""
-        return self.gpu
+        return f"{self.gpu} by ansorpy {self.code}"
 
     def resumed(self, file: Path) -> Self:
         """The run in *file*, of which this is the beginning; this run if there is no file.
 
         Raises:
-            ForeignFile: The file has no such run, or one of another GPU.
+            ForeignFile: The file has no such run, or one of another GPU or of other code.
         """
         if not file.exists():
             return self

@@ -157,6 +157,8 @@ def rank_all(
     """
     held = {task.name for task in run.tasks if task.is_whole and not again}
     waiting = [name for name in tasks if name not in held]
+    run.waiting = list(waiting)
+    run.write(file)
     with ExitStack() as opened:
         runner = opened.enter_context(open_runner()) if waiting else None
         while waiting and monotonic() < end:
@@ -166,6 +168,7 @@ def rank_all(
             ranked = _ranked(name, tasks[name], target, runner, count, moment)
             say(ranked.line)
             run.tasks = [task for task in run.tasks if task.name != name] + [ranked]
+            run.waiting.remove(name)
             run.write(file)
     return run
 

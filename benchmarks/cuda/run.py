@@ -41,6 +41,7 @@ from benchmarks.cuda.rank import RankRun, rank_all
 from benchmarks.cuda.smoke.stage import SmokeRun, check_all
 from benchmarks.cuda.steps import TUNE_S, steps
 from benchmarks.cuda.summary import file_of, summary
+from benchmarks.study.outcomes import code_version
 
 __all__ = ["LIMITS", "going_on", "main", "parser", "stages_of"]
 
@@ -55,7 +56,7 @@ _SCHEDULES = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if something failed."""
+    """Run the command line; return 1 if something failed, or had no time."""
     options = parser().parse_args(arguments)
     given = sys.argv[1:] if arguments is None else arguments
     return exit_code(lambda: _main(options, given))
@@ -143,7 +144,7 @@ def _ended(
 def _smoke(options: argparse.Namespace, arguments: Sequence[str], end: float) -> None:
     """Touch every call of the driver on tiny problems."""
     file = file_of(options.json, "smoke")
-    run = SmokeRun(gpu=Target.parse("cuda").features).resumed(file)
+    run = SmokeRun(gpu=Target.parse("cuda").features, code=code_version()).resumed(file)
     check_all(run, file, again=options.again, jobs=options.jobs, end=end)
 
 
@@ -153,13 +154,13 @@ def _correctness(options: argparse.Namespace, arguments: Sequence[str], end: flo
     file = file_of(options.json, "schedules")
     if options.again:
         file.unlink(missing_ok=True)
-    schedules = Schedules(gpu=gpu, seed=options.seed).resumed(file)
+    schedules = Schedules(gpu=gpu, code=code_version(), seed=options.seed).resumed(file)
     until_s = _SCHEDULES * (end - monotonic())
     check_schedules(schedules, file, options.count, available_cores(), until_s)
     say(schedules.line)
     file = file_of(options.json, "correctness")
     check_all(
-        SmokeRun(gpu=gpu).resumed(file), file, list(correctness.CHECKS),
+        SmokeRun(gpu=gpu, code=code_version()).resumed(file), file, list(correctness.CHECKS),
         again=options.again, module=correctness.__name__, limit_s=_CHECK_S, jobs=options.jobs,
         end=end,
     )  # fmt: skip
@@ -172,7 +173,7 @@ def _rank(options: argparse.Namespace, arguments: Sequence[str], end: float) -> 
     def open_runner() -> GpuRunner:
         return GpuRunner([Gpu(number, bus_place(number)) for number in target.gpus()[:1]])
 
-    run = RankRun(gpu=target.features).resumed(file)
+    run = RankRun(gpu=target.features, code=code_version()).resumed(file)
     rank_all(run, file, target, open_runner, options.candidates, end, again=options.again)
 
 
@@ -182,8 +183,9 @@ def _figures(options: argparse.Namespace, arguments: Sequence[str], end: float) 
     chosen = [step for step in every if step.name not in options.without]
     torch = cuda_torch()
     gpu = Target.parse("cuda").features
-    run = FiguresRun(gpu=gpu, software=_software(torch), trials=options.trials)
-    run.results = run.resumed(options.json).results
+    run = FiguresRun(
+        gpu=gpu, code=code_version(), software=_software(torch), trials=options.trials
+    ).resumed(options.json)
     options.db.parent.mkdir(parents=True, exist_ok=True)
     settings = FigureSettings(options.db, options.trials, options.seed, options.compile_mode)
     tried = measure_all(chosen, torch, settings, run, options.json, end, again=options.again)

@@ -9,6 +9,7 @@ from statistics import geometric_mean
 
 from benchmarks.cuda.correctness.schedules import Schedules
 from benchmarks.cuda.figures.stage import FiguresRun, StepResult, line_of
+from benchmarks.cuda.gpu_run import GpuRun
 from benchmarks.cuda.rank import RankRun
 from benchmarks.cuda.smoke.stage import SmokeRun
 
@@ -26,7 +27,7 @@ def file_of(file: Path, stage: str) -> Path:
 
 
 def summary(file: Path) -> tuple[list[str], bool]:
-    """The lines for the figures in *file* and the other stages beside it; whether all passed.
+    """The lines for the figures in *file* and the stages beside it; whether all ran and passed.
 
     Raises:
         ForeignFile: *file* has no figures.
@@ -37,7 +38,7 @@ def summary(file: Path) -> tuple[list[str], bool]:
         if (beside := file_of(file, stage)).exists():
             checks = SmokeRun.read(beside, "cuda")
             lines += _checks(stage, checks)
-            is_sound &= not checks.failed
+            is_sound &= not (checks.failed or checks.waiting)
     if (beside := file_of(file, "schedules")).exists():
         schedules = Schedules.read(beside, "cuda")
         lines += _schedules(schedules)
@@ -45,11 +46,12 @@ def summary(file: Path) -> tuple[list[str], bool]:
     if (beside := file_of(file, "rank")).exists():
         ranks = RankRun.read(beside, "cuda")
         lines += [f"rank {task.line}" for task in ranks.tasks]
-        is_sound &= not ranks.failed
+        lines += _waiting(ranks)
+        is_sound &= not (ranks.failed or ranks.waiting)
     if file.exists() or not lines:
         run = FiguresRun.read(file, "cuda")
         lines += _figures(run)
-        is_sound &= not any(result.failure for result in run.results)
+        is_sound &= not (run.waiting or any(result.failure for result in run.results))
     return [line[: _DETAIL if line.startswith(" ") else _LONGEST] for line in lines], is_sound
 
 
@@ -62,6 +64,12 @@ def _checks(stage: str, run: SmokeRun) -> Iterator[str]:
         f"{len(failed)} failed, {took:.0f} s of processes"
     )
     yield from (f"  {check.line}" for check in run.checks if check.outcome != "ok")
+    yield from _waiting(run)
+
+
+def _waiting(run: GpuRun) -> Iterator[str]:
+    if run.waiting:
+        yield f"  no time for {len(run.waiting)}: {', '.join(run.waiting)}"
 
 
 def _schedules(run: Schedules) -> Iterator[str]:
@@ -77,6 +85,7 @@ def _figures(run: FiguresRun) -> Iterator[str]:
     yield from (line_of(result) for result in run.results if result not in suite)
     for dtype, group in groupby(sorted(suite, key=_dtype), key=_dtype):
         yield from _suite(dtype, list(group))
+    yield from _waiting(run)
 
 
 def _dtype(result: StepResult) -> str:

@@ -16,13 +16,17 @@ from ansorpy.measure.records.database import Database
 from benchmarks.dynamic.result import Library
 from benchmarks.dynamic.suite import DynamicModel
 from benchmarks.networks.measure import Tuned
+from benchmarks.study.outcomes import code_version
 
 __all__ = ["LibrarySettings", "any_size_library", "one_size_library"]
 
 
 @dataclass(frozen=True)
 class LibrarySettings:
-    """How libraries are compiled, and where files are kept: one folder for each model and limit."""
+    """How libraries are compiled, and where files are kept: one folder for each model and limit.
+
+    Libraries of other code lie in other folders.
+    """
 
     folder: Path
     threads: int
@@ -31,7 +35,8 @@ class LibrarySettings:
 
     def place(self, model: DynamicModel) -> Path:
         words = "".join(c if c.isalnum() else "-" for c in self.tuned.text)
-        return self.folder / f"{model.name}.{self.threads}-threads.{words}.seed-{self.seed}"
+        name = f"{model.name}.{self.threads}-threads.{words}.seed-{self.seed}"
+        return self.folder / f"{name}.{code_version()}"
 
     def network(self, model: DynamicModel) -> Path:
         """The network's ONNX file."""

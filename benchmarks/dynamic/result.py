@@ -12,6 +12,7 @@ import numpy as np
 from ansorpy.evaluation.bench.turns import Timing
 from benchmarks.common.cells import OURS
 from benchmarks.common.compared import Compared, Machine, Stored, engine_times
+from benchmarks.study.outcomes import code_version
 
 __all__ = ["DynamicResult", "FirstCall", "Library", "Positions", "SizeTimes", "versions"]
 
@@ -125,8 +126,8 @@ class DynamicResult(Stored):
 
 def versions() -> dict[str, str]:
     """The versions of ansorpy, of the peers that are installed, and of what both rest on."""
-    found = {}
-    for name in (OURS, ONNXRUNTIME, "openvino", "numpy", "llvmlite", "onnx"):
+    found = {OURS: code_version()}
+    for name in (ONNXRUNTIME, "openvino", "numpy", "llvmlite", "onnx"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

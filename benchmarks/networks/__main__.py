@@ -26,6 +26,7 @@ from benchmarks.common.pages import write_into
 from benchmarks.networks.measure import NetworkSettings, Tuned, measure, tuning_options
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import NetworkResult, kept, path_of
+from benchmarks.study.outcomes import code_version
 from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main", "parser"]
@@ -63,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--folder", type=Path, default=Path("build/networks"), help="for ONNX files")
     p.add_argument(
         "--results", type=Path, default=Path("build/networks/results"), metavar="FOLDER",
-        help="one file per result; complete results of this machine are not measured again",
+        help="one file per result; complete results of this machine and code are kept",
     )  # fmt: skip
     p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
@@ -84,7 +85,7 @@ def _main(options: argparse.Namespace) -> int:
         wanted = (OURS, *options.against)
         for entry, threads, tuned, effort in _asked(options):
             path = path_of(options.results, entry.label, threads, effort, options.seed)
-            found = None if options.again else kept(path, this_machine(), wanted)
+            found = None if options.again else kept(path, this_machine(), wanted, code_version())
             if found is not None:
                 say(f"{entry.label}: kept in {path} (--again measures it)")
             else:

@@ -27,6 +27,7 @@ from benchmarks.common.cells import OURS
 from benchmarks.common.compared import engine_times, this_machine
 from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.networks.result import NetworkResult
+from benchmarks.study.outcomes import code_version
 from benchmarks.zoo.suite import Entry
 
 __all__ = ["NetworkSettings", "Tuned", "measure", "roofline_s", "tuning_options"]
@@ -115,6 +116,7 @@ def measure(
         effort=effort,
         seed=settings.seed,
         machine=this_machine(),
+        code=code_version(),
         engines=engine_times(timings),
         failures=failures,
         error=error,

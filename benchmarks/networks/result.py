@@ -15,6 +15,7 @@ class NetworkResult(Compared):
 
     Args:
         effort: Description of how long it was tuned.
+        code: The version of the code (:func:`benchmarks.study.outcomes.code_version`).
         failures: Reason for each engine that failed.
         error: Our largest difference from onnxruntime, divided by its largest output.
         roofline_ms: Sum over all kernels of the time of their operations at the measured peak or of
@@ -28,6 +29,7 @@ class NetworkResult(Compared):
     effort: str
     seed: int
     machine: Machine
+    code: str = ""
     failures: Mapping[str, str]
     error: float | None
     roofline_ms: float
@@ -55,10 +57,10 @@ def path_of(folder: Path, label: str, threads: int, effort: str, seed: int) -> P
     return folder / f"{label}.{threads}-threads.{words}.seed-{seed}.json"
 
 
-def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResult | None:
-    """Read the stored result, if it came from *machine* and all of *engines* ran.
+def kept(path: Path, machine: Machine, engines: Collection[str], code: str) -> NetworkResult | None:
+    """Read the stored result, if it is of *code* on *machine* and all of *engines* ran.
 
-    Return None if there is no result, if an engine failed, or if it came from another machine.
+    Return None if there is no result, if an engine failed, or if code or machine was another.
 
     Raises:
         ForeignFile: *path* is not a stored result.
@@ -67,4 +69,5 @@ def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResul
         return None
     found = NetworkResult.read(path, "networks")
     whole = set(engines) <= set(found.engines)
-    return found if whole and found.machine == machine else None
+    is_same = (found.code, found.machine) == (code, machine)
+    return found if whole and is_same else None

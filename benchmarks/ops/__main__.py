@@ -114,6 +114,9 @@ def _main(options: argparse.Namespace) -> int:
 
 def _measured(options: argparse.Namespace) -> Run:
     """Measure the requested cases, writing the file after each one."""
+    installed = installed_peers()
+    if lacking := [name for name in PEERS if name not in installed]:
+        say(f"not installed, so not compared with: {', '.join(lacking)}")
     with ExitStack() as stack:
         db = records(options.db, "ops", options.effort, stack)
         if options.fresh:
@@ -122,7 +125,7 @@ def _measured(options: argparse.Namespace) -> Run:
             db, options.trials, options.effort, options.seed, options.against
         )
         run = Run(
-            machine=this_machine(), trials=options.trials, effort=options.effort, seed=options.seed,
+            machine=this_machine(), effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
         )  # fmt: skip
         _write(run, options.json)  # refuse a file of another kind now, not after an hour

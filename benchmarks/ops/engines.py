@@ -65,7 +65,7 @@ def open_onnx(engine: str, case: str, *, threads: int, seed: int, reference: str
     """Open a peer that reads ONNX, on the fastest of the case's models."""
     subject = case_named(case)
     values = subject.peer_values(seed)
-    feeds = {op.name: values[op.name] for op in subject.dag.args if not op.constant}
+    feeds = {op.name: _placed(values[op.name]) for op in subject.dag.args if not op.constant}
     found: list[Engine] = []
     with TemporaryDirectory(prefix="ops-") as folder:
         for number, model in enumerate(subject.onnx_models(seed)):
@@ -87,7 +87,8 @@ def open_torch(case: str, *, threads: int, seed: int, reference: str) -> Prepare
     torch.set_num_interop_threads(1)
     torch.inference_mode().__enter__()  # for the lifetime of the process
     subject = case_named(case)
-    values = {name: torch.from_numpy(a) for name, a in subject.peer_values(seed).items()}
+    placed = {name: _placed(array) for name, array in subject.peer_values(seed).items()}
+    values = {name: torch.from_numpy(array) for name, array in placed.items()}
     check = Reference.load(Path(reference))
     found = []
     for call in subject.torch_calls(torch, values):
@@ -103,6 +104,7 @@ def _numpy(call: Callable[[], Any]) -> Array:
 
 
 def _placed(array: Array) -> Array:
+    """A copy where every engine's arguments lie: on the boundaries of :func:`aligned_empty`."""
     place = aligned_empty(array.shape, array.dtype)
     place[...] = array
     return place

@@ -81,6 +81,7 @@ def measure(
     return result_of(
         case, threads, peak, engine_times(timings), failures=failures, tuning_s=tuning_s,
         program=program, algorithm=algorithm,
+        trials=0 if settings.effort == "none" else settings.trials,
     )  # fmt: skip
 
 

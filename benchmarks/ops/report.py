@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import geometric_mean, median
 
@@ -126,8 +127,7 @@ def _provenance(run: Run) -> str:
     lines = [
         f"{run.machine.get('cpu', 'a machine')}, {run.machine.get('cores', '?')} cores; "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + f"; {len({r.case for r in run.results})} cases, "
-        + (f"{run.trials} trials each." if run.effort != "none" else "no trials.")
+        + f"; {len({r.case for r in run.results})} cases, {_trials(run)}."
     ]
     for count in sorted({r.threads for r in run.results}):
         there = [r for r in run.results if r.threads == count]
@@ -138,6 +138,16 @@ def _provenance(run: Run) -> str:
             f"GFLOP/s" + (f", a fork and join {fork:.1f} µs." if count > 1 else ".")
         )
     return "\n".join(lines)
+
+
+def _trials(run: Run) -> str:
+    """How many each result had; those measured again with another number are counted apart."""
+    counts = Counter(r.trials for r in run.results)
+    if len(counts) == 1:
+        return f"{min(counts)} trials each" if any(counts) else "no trials"
+    return ", ".join(
+        f"{n} trials for {counts[n]} result{'s' * (counts[n] > 1)}" for n in sorted(counts)
+    )
 
 
 def _cases_document(run: Run) -> str:

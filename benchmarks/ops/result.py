@@ -26,6 +26,7 @@ class Result(Compared):
         fork_join_ms: Overhead of a parallel region; 0 with one thread.
         algorithm: Name of the definition that the program computes, such as ``direct``.
         program: The loop nest found.
+        trials: Programs to measure that were asked for; 0 without a search.
     """
 
     case: str
@@ -42,6 +43,7 @@ class Result(Compared):
     tuning_s: float
     algorithm: str
     program: str
+    trials: int = 0
 
     @property
     def key(self) -> tuple[str, int]:
@@ -73,7 +75,6 @@ class Run(Stored):
     """
 
     machine: Machine
-    trials: int
     effort: str
     seed: int
     calls: tuple[Result, ...]
@@ -90,13 +91,15 @@ class Run(Stored):
         """This run, plus the results that only *earlier* has.
 
         Raises:
-            UsageError: The earlier run used another effort.
+            UsageError: The earlier run was of another machine, effort or seed.
         """
-        if earlier.effort != self.effort:
-            raise UsageError(
-                f"the file has results of effort {earlier.effort}, these are of {self.effort}",
-                hint="name another file",
-            )
+        for name in ("machine", "effort", "seed"):
+            before, now = getattr(earlier, name), getattr(self, name)
+            if before != now:
+                raise UsageError(
+                    f"the file has results of {name} {before}, these are of {now}",
+                    hint="name another file",
+                )
         return self.model_copy(
             update={
                 "calls": merged(earlier.calls, self.calls),

@@ -137,7 +137,8 @@ def compiled(given: Mapping[str, Any]) -> Figures:
 
     start = perf_counter()
     with _PeakOfAll() as peak:
-        records = Path(given["library"]).with_suffix(".db")  # a new file, without earlier results
+        records = Path(given["library"]).with_suffix(".db")
+        records.unlink(missing_ok=True)  # with the results of an earlier run
         model = ap.compile(
             given["onnx"], effort=given["effort"], threads=given["threads"], db=records
         )

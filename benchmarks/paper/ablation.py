@@ -71,12 +71,12 @@ def _section(
             for n, speed in speeds.items()
             if speed
         ]
-        thirds = (grid[len(grid) // 10], grid[len(grid) // 3], grid[-1])
-        cells = (f"{speeds[n]:.2f}" for n in thirds)
+        shown = (grid[len(grid) // 10], grid[len(grid) // 3], grid[-1])
+        cells = (f"{speeds[n]:.2f}" for n in shown)
         rows.append((subject, variant, str(len(found)), *cells))
     order = [variant.name for variant in variants]
     rows.sort(key=lambda row: (row[0], order.index(row[1])))
-    heading = ("", "variant", "runs", *(f"after {n}" for n in thirds))
+    heading = ("", "variant", "runs", *(f"after {n}" for n in shown))
     table = markdown(heading, rows)
     text = "\n\n".join((CLAIMS[stage].text, *notes))
     return Section(

@@ -9,7 +9,7 @@ from statistics import geometric_mean, median
 from benchmarks.common.cells import markdown
 from benchmarks.race.contestant import Contestant
 from benchmarks.race.live import FIVE
-from benchmarks.race.metaschedule import METASCHEDULE, OURS, OURS_S, SUBJECTS
+from benchmarks.race.metaschedule import METASCHEDULE, OURS, SUBJECTS, ours_text, side_by_side
 from benchmarks.race.recorded import needed
 from benchmarks.race.replay import FRACTIONS
 from benchmarks.race.untuned import CLOSED_FORM, untuned_ms
@@ -61,13 +61,10 @@ def _hard_spaces(settings: StudySettings, outcomes: Outcomes) -> Iterator[_Row]:
 
 def _beside(settings: StudySettings, outcomes: Outcomes) -> Iterator[_Row]:
     for name in SUBJECTS[:-1]:
-        what = f"{name}, ms after {OURS_S:g} s beside {METASCHEDULE} after its trials"
-        found = [
-            value["median_ms"]
-            for (_, _, subject, *_), value in outcomes.values("beside").items()
-            if subject == name
-        ]
-        times = found[-1] if found else {}
+        after = ours_text(settings, name)
+        what = f"{name}, ms after {after} beside {METASCHEDULE} after its trials"
+        found = side_by_side(settings, outcomes, name)
+        times = {} if found is None else found["median_ms"]
         theirs = times.get(METASCHEDULE)
         if theirs is None:
             yield _row(what, "faster", None)

@@ -18,7 +18,7 @@ from benchmarks.study.standings import figure
 from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject, timed_in_turns
 
-__all__ = ["STAGE", "METASCHEDULE", "OURS_S", "SUBJECTS"]
+__all__ = ["STAGE", "METASCHEDULE", "SUBJECTS", "ours_text", "side_by_side"]
 
 SUBJECTS = (
     "GMM.512x512x512.b1", "C2D.56x56.64-64.k3s1.b1", "DEP.112x112.32-32.k3s1.b1",
@@ -38,11 +38,25 @@ def _key(stage: str, settings: StudySettings, name: str) -> str:
     return f"{stage}/{settings.trials or TRIALS}t/{settings.threads}/{name}"
 
 
+def _beside_key(settings: StudySettings, name: str) -> str:
+    return f"{_key('beside', settings, name)}/{ours_text(settings, name)}"
+
+
+def ours_text(settings: StudySettings, name: str) -> str:
+    """How long our search for *name* takes, as in ``5s``."""
+    return _heat(settings, name).limit.text
+
+
+def side_by_side(settings: StudySettings, outcomes: Outcomes, name: str) -> Value | None:
+    """What the job that times both on *name* found, with the limits of *settings*."""
+    return outcomes.value(_beside_key(settings, name))
+
+
 def _jobs(settings: StudySettings) -> Sequence[Job]:
     found: list[Job] = []
     for name in settings.subjects(SUBJECTS):
         heat, trials = _heat(settings, name), settings.trials or TRIALS
-        library = settings.folder / "tvm" / f"{name}.{trials}.so"
+        library = settings.folder / "tvm" / f"{name}.{settings.threads}.{trials}.so"
         found += [
             Job(
                 _key("metaschedule", settings, name),
@@ -50,11 +64,7 @@ def _jobs(settings: StudySettings) -> Sequence[Job]:
                 alone=True,
             ),
             heat.run(Contestant.default()),
-            Job(
-                f"{_key('beside', settings, name)}/{heat.limit.text}",
-                partial(_beside, heat, library),
-                alone=True,
-            ),
+            Job(_beside_key(settings, name), partial(_beside, heat, library), alone=True),
         ]
     return found
 
@@ -84,10 +94,9 @@ def _contender(subject: Subject, library: Path) -> Contender:
 def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     rows, notes = [], []
     for name in settings.subjects(SUBJECTS):
-        heat = _heat(settings, name)
         key = _key("metaschedule", settings, name)
         tuning = outcomes.value(key)
-        value = outcomes.value(f"{_key('beside', settings, name)}/{heat.limit.text}")
+        value = side_by_side(settings, outcomes, name)
         failures = outcomes.failures(*key.split("/"))
         notes += [f"Failed: {k}, {why.splitlines()[0]}" for k, why in failures.items()]
         if value is None:
@@ -95,7 +104,7 @@ def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
         times = value["median_ms"]
         ours, theirs = times.get(OURS), times.get(METASCHEDULE)
         rows.append((
-            name, _ms(ours), heat.limit.text, _ms(theirs),
+            name, _ms(ours), ours_text(settings, name), _ms(theirs),
             "" if tuning is None else f"{figure(tuning['seconds'])}s",
             "" if tuning is None else tuning["functions"],
             "" if ours is None or theirs is None else f"{theirs / ours:.2f}",
@@ -115,6 +124,7 @@ def _ms(value: float | None) -> str:
 STAGE = Stage(
     "metaschedule", "Beside MetaSchedule",
     "TVM's MetaSchedule tunes the same definitions in a process of its own; networks in the layout "
-    "of their files.",
+    "of their files. Constant operands are packed before timing in our programs; those of "
+    "MetaSchedule's operators are arguments, in the layout of the definition.",
     _jobs, _section,
 )  # fmt: skip

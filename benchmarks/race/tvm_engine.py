@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shutil import rmtree
 from time import monotonic
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,9 @@ import numpy as np
 import onnx
 
 from ansorpy.errors import MissingDependency, VerificationFailed
+from ansorpy.evaluation.engines.ort import OnnxRuntime
 from ansorpy.evaluation.inputs import random_value
+from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.target import Target
 from benchmarks.ops.layout import Array
 from benchmarks.ops.reference import Reference
@@ -29,6 +32,8 @@ __all__ = ["TvmModel", "TvmOperator", "tune_with_tvm"]
 
 _TIMEOUT_S = 120.0
 """For building and for running a candidate; a loaded machine takes long to start TVM's workers."""
+_TOLERANCE = 1e-3
+"""Of the largest output: tells a wrong program from one that adds in another order."""
 _TASKS = 200
 """More tasks than a network has: the trials of each are limited, not those of all."""
 
@@ -43,10 +48,12 @@ def tune_with_tvm(subject: Subject, trials: int, seed: int, library: Path) -> Va
         MissingDependency: TVM is not installed.
         VerificationFailed: No program ran.
     """
+    work, functions = library.with_suffix(".work"), "of TVM's fusion"
+    rmtree(work, ignore_errors=True)  # whose records MetaSchedule would go on from
+    library.unlink(missing_ok=True)
     tvm = _tvm(subject.threads)
     library.parent.mkdir(parents=True, exist_ok=True)
     began = monotonic()
-    work, functions = library.with_suffix(".work"), "of TVM's fusion"
     if not subject.is_operator:
         built = _network(tvm, _imported(tvm, subject.path), subject, trials, seed, work)
     else:
@@ -107,7 +114,11 @@ def _made_by(tvm: Any, module: Any) -> Callable[[Sequence[Any]], Any]:
 
 
 class TvmModel:
-    """A library of a network, on its virtual machine."""
+    """A library of a network, on its virtual machine.
+
+    Raises:
+        VerificationFailed: Its outputs are not those of onnxruntime.
+    """
 
     precision = "float32"
 
@@ -117,10 +128,16 @@ class TvmModel:
         machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(library), tvm.cpu())
         graph = onnx.load(path).graph
         held = {tensor.name for tensor in graph.initializer}
-        feeds = [_random(value) for value in graph.input if value.name not in held]
-        self._feeds = [tvm.runtime.tensor(feed) for feed in feeds]
+        given = [(value, _random(value)) for value in graph.input if value.name not in held]
+        self._feeds = [tvm.runtime.tensor(feed) for _, feed in given]
         self._main = machine["main"]
         self.run()
+        peer = OnnxRuntime(path, {value.name: feed for value, feed in given}, threads)
+        peer.run()
+        wanted = {str(number): value for number, value in enumerate(peer.outputs().values())}
+        compare_outputs(
+            "MetaSchedule", "onnxruntime", self.outputs(), wanted, {}, _TOLERANCE
+        ).demand()
 
     def run(self) -> None:
         self._found = self._main(*self._feeds)

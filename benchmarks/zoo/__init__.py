@@ -10,17 +10,15 @@ from collections.abc import Callable, Mapping
 
 import onnx
 
-from benchmarks.zoo.bert import bert, bert_base
+from benchmarks.zoo.bert import bert_base
 from benchmarks.zoo.dcgan import dcgan
-from benchmarks.zoo.decoder import decoder
 from benchmarks.zoo.decoder_step import decoder_step
 from benchmarks.zoo.lstm_tagger import lstm_tagger
 from benchmarks.zoo.mobilenet_v2 import mobilenet_v2
-from benchmarks.zoo.recogniser import recogniser
 from benchmarks.zoo.resnet3d_18 import resnet3d_18
 from benchmarks.zoo.vit_tiny import vit_tiny
 
-__all__ = ["ANY_SIZE", "WRITTEN"]
+__all__ = ["WRITTEN"]
 
 WRITTEN: Mapping[str, Callable[[int, int], onnx.ModelProto]] = {
     "mobilenet_v2": mobilenet_v2,
@@ -32,10 +30,3 @@ WRITTEN: Mapping[str, Callable[[int, int], onnx.ModelProto]] = {
     "decoder_step": decoder_step,
 }
 """By name, the function that writes the network, given batch and weight seed."""
-
-ANY_SIZE: Mapping[str, Callable[[int], onnx.ModelProto]] = {
-    "bert": bert,
-    "recogniser": recogniser,
-    "decoder": decoder,
-}
-"""By name, the function that writes a network with a dynamic dimension, given the weight seed."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import ansorpy as ap
 from benchmarks.overhead import __main__ as overhead
 from benchmarks.overhead.__main__ import Bench, main, table_of
 from benchmarks.overhead.probe import PROBES
@@ -46,6 +47,24 @@ def test_tables_leave_out_what_an_engine_does_not_have() -> None:
                    "other": {"run_us": 3.0, "into_arrays_us": 4.0}}}  # fmt: skip
     table = table_of("calls", calls)
     assert table.rows == (("a", "one", "1.00", "2.00", "0.500"), ("a", "other", "3.00", "4.00", ""))
+
+
+def test_compiling_starts_without_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Made:
+        constant_bytes = 0
+
+        def export(self, library: str) -> None:
+            """Nothing is written."""
+
+    def compile(onnx: str, *, db: Path, **given: Any) -> Made:
+        assert not db.exists()
+        db.write_text("of this run")
+        return Made()
+
+    monkeypatch.setattr(ap, "compile", compile)
+    bench = Bench(tmp_path, threads=1, effort="quick", repeats=1)
+    for _ in range(2):
+        PROBES["compiled"](bench.given("apart"))
 
 
 def test_libraries_are_compiled_once_a_run_also_where_there_are_old_ones(

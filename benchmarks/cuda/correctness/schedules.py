@@ -43,7 +43,7 @@ class Schedules(GpuRun):
 
     @property
     def made_with(self) -> str:
-        return f"{self.gpu} and seed {self.seed}"
+        return f"{super().made_with} and seed {self.seed}"
 
     @property
     def programs(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any, Literal
 
@@ -87,7 +88,8 @@ def _with_compiler(mode: str, torch: Any, module: Any, given: Any) -> list[Secon
 
 def _channels_last(torch: Any, module: Any, given: Any) -> tuple[Any, Any]:
     form = torch.channels_last
-    return module.to(memory_format=form), given.to(memory_format=form)
+    copied = deepcopy(module)  # since a module's layout changes in place
+    return copied.to(memory_format=form), given.to(memory_format=form)
 
 
 def _timed(torch: Any, module: Callable[[Any], Any], given: Any) -> Seconds:

@@ -58,6 +58,11 @@ class FiguresRun(GpuRun):
     trials: int
     results: list[StepResult] = []
 
+    @property
+    def made_with(self) -> str:
+        versions = ", ".join(f"{name} {version}" for name, version in self.software.items())
+        return f"{super().made_with}, {versions}, {self.trials} trials a case"
+
 
 def measure_all(
     chosen: Sequence[Step],
@@ -78,6 +83,8 @@ def measure_all(
     held = {result.name for result in run.results if not result.failure}
     waiting = [step for step in chosen if again or step.name not in held]
     tried: list[str] = []
+    run.waiting = [step.name for step in waiting]
+    run.write(file)
     while waiting:
         left_s = end - monotonic()
         limit_s = search_s(waiting, left_s)
@@ -88,6 +95,7 @@ def measure_all(
         result = _measured(step, torch, settings, limit_s)
         say(line_of(result))
         run.results = [r for r in run.results if r.name != step.name] + [result]
+        run.waiting.remove(step.name)
         run.write(file)
         tried.append(step.name)
         if result.failure and is_lost(torch):

@@ -76,12 +76,12 @@ def check_all(
     module: str = "benchmarks.cuda.smoke.stage", limit_s: float = _LIMIT_S, jobs: int = 1,
     end: float = math.inf,
 ) -> SmokeRun:  # fmt: skip
-    """Run the checks that have not passed in *run*; print and store each outcome.
+    """Run the checks that are not ok in *run*; print and store each outcome.
 
     Args:
         file: Written after each check.
         names: The checks; default: the smoke stage's.
-        again: Also run checks that passed or were skipped before.
+        again: Also run checks that were ok before.
         module: The module that runs one check in a new process and prints its outcome as JSON.
         limit_s: Seconds that one check may take.
         jobs: Number of checks at a time; each has its share of the cores.
@@ -89,7 +89,9 @@ def check_all(
             has no outcome then waits for another time.
     """
     wanted = list(CHECKS if names is None else names)
-    held = {c.name: c for c in run.checks if c.outcome != "failed" and not again}
+    held = {c.name: c for c in run.checks if c.outcome == "ok" and not again}
+    run.waiting = [name for name in wanted if name not in held]
+    run.write(file)
 
     def found(name: str) -> Checked | None:
         left_s = min(limit_s, end - monotonic())
@@ -113,6 +115,7 @@ def check_all(
                 continue
             say(checked.line + (" before" if name in held else ""))
             run.checks = [c for c in run.checks if c.name != name] + [checked]
+            run.waiting = [other for other in run.waiting if other != name]
             run.write(file)
     return run
 

@@ -171,6 +171,27 @@ def test_networks_are_compiled_once(
     assert len(shared.models) == 1
 
 
+def test_each_layout_has_weights_of_its_own(
+    torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[tuple[bool, bool]] = set()
+
+    class Convolution(torch.nn.Conv2d):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            form = torch.channels_last
+            tensors = (x, self.weight)
+            seen.add(tuple(t.is_contiguous(memory_format=form) for t in tensors))
+            return super().forward(x)
+
+    made = (
+        lambda torch: Convolution(3, 4, 3),
+        lambda torch, batch: torch.randn(batch, 3, 9, 7),
+    )
+    monkeypatch.setattr(networks, "NETWORKS", {"one": made})
+    networks.measure_network("one", 2, "float32", "eager", torch, settings(tmp_path), 20.0)
+    assert seen == {(False, False), (True, True)}
+
+
 def test_a_search_counts_its_candidates(torch: Any, tmp_path: Path) -> None:
     case = Conv2d("C2D", (5, 7), 3, 4, 3, 1, 1)
     found = search.measure_search(case, torch, settings(tmp_path), 30.0)

@@ -28,6 +28,7 @@ from benchmarks.cuda.needed import DISTRIBUTIONS, missing, sentence
 from benchmarks.cuda.nets import as_onnx, bert, resnet
 from benchmarks.cuda.run import going_on, main, parser, stages_of
 from benchmarks.cuda.steps import steps
+from benchmarks.cuda.summary import summary
 from benchmarks.cuda.timing import as_graph, by_clock, fastest, in_turns
 
 
@@ -167,15 +168,19 @@ def test_the_last_step_gets_what_is_left(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_no_step_begins_when_the_minutes_are_up(tmp_path: Path) -> None:
     done: list[str] = []
-    work([counted("a", done)], tmp_path / "cuda.json", seconds=1.0)
-    assert not done and not (tmp_path / "cuda.json").exists()
+    run = work([counted("a", done)], tmp_path / "cuda.json", seconds=1.0)
+    assert not done and run.waiting == ["a"] and not summary(tmp_path / "cuda.json")[1]
+    assert not work([counted("a", done)], tmp_path / "cuda.json").waiting
+    assert summary(tmp_path / "cuda.json")[1]
 
 
 def test_results_of_another_gpu_are_not_mixed_in(tmp_path: Path) -> None:
     file = tmp_path / "cuda.json"
     work([counted("a", [])], file)
-    with pytest.raises(ForeignFile, match="are of NVIDIA H200, not of NVIDIA T4"):
+    with pytest.raises(ForeignFile, match="are of NVIDIA H200 by .*, not of NVIDIA T4 by"):
         new_run("NVIDIA T4").resumed(file)
+    with pytest.raises(ForeignFile, match="not of .* torch 3, 4 trials"):
+        FiguresRun(gpu="NVIDIA H200", software={"torch": "3"}, trials=4).resumed(file)
     file.write_text("{}")
     with pytest.raises(ForeignFile, match="has no result"):
         new_run().resumed(file)

@@ -13,6 +13,7 @@ from ansorpy.errors import ForeignFile
 from benchmarks.cuda.smoke import stage
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all, check_one
+from benchmarks.cuda.summary import file_of, summary
 from tests.benchmarks.cuda.simulated_smoke import checked
 
 SIMULATED = "tests.benchmarks.cuda.simulated_smoke"
@@ -60,9 +61,10 @@ def test_a_process_that_dies_does_not_stop_the_others(
     monkeypatch.delenv("ANSORPY_TEST_DIES_IN")
     monkeypatch.setattr(sys, "executable", "/bin/false")
     resumed = check_all(SmokeRun(gpu="GPU").resumed(file), file, module=SIMULATED)
-    assert {c.name: c.outcome for c in resumed.checks} == dict(
-        zip(few, ["failed", "skipped"], strict=True)
-    ), "only what failed is tried again"
+    assert [c.outcome for c in resumed.checks] == ["failed", "failed"], "both are tried again"
+    checks = [Checked(name=name, outcome="ok") for name in few]
+    held = check_all(SmokeRun(gpu="GPU", checks=checks), file, module=SIMULATED)
+    assert not held.failed, "what was ok is not"
 
 
 def test_a_check_that_hangs_has_failed(few: list[str], tmp_path: Path) -> None:
@@ -75,8 +77,11 @@ def test_checks_that_the_stages_end_cuts_wait_for_another_time(
     few: list[str], tmp_path: Path, capsys
 ) -> None:
     end = monotonic() + 0.05
-    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=SIMULATED, end=end)
-    assert not run.checks
+    file = file_of(tmp_path / "a.json", "smoke")
+    run = check_all(SmokeRun(gpu="GPU"), file, module=SIMULATED, end=end)
+    assert not run.checks and run.waiting == few
+    lines, is_sound = summary(tmp_path / "a.json")
+    assert not is_sound and lines[-1] == f"  no time for 2: {', '.join(few)}"
     assert capsys.readouterr().err.splitlines() == [f"{name}: no time left" for name in few]
 
 
@@ -93,14 +98,16 @@ def test_checks_side_by_side_share_the_cores(
     assert os.sched_getaffinity(0) == affinity
 
 
-def test_another_gpus_checks_are_refused(tmp_path: Path) -> None:
+def test_checks_of_another_gpu_or_other_code_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "smoke.json"
     file.write_text(
         SmokeRun(gpu="H200", checks=[Checked(name="a", outcome="ok")]).model_dump_json()
     )
     assert SmokeRun(gpu="H200").resumed(file).checks[0].name == "a"
-    with pytest.raises(ForeignFile, match="are of H200, not of H100"):
+    with pytest.raises(ForeignFile, match="are of H200 by ansorpy , not of H100"):
         SmokeRun(gpu="H100").resumed(file)
+    with pytest.raises(ForeignFile, match=r"not of H200 by ansorpy 1\+a"):
+        SmokeRun(gpu="H200", code="1+a").resumed(file)
     file.write_text("{}")
     with pytest.raises(ForeignFile, match="has no result"):
         SmokeRun(gpu="H100").resumed(file)

@@ -41,6 +41,9 @@ def test_a_library_is_compiled_once_and_called(
         request = {"library": found.file, "sizes": sizes, "threads": 1, "seed": 0, "repeats": 2}
         pairs = process.ask("first_calls", request, 60.0)["calls_ns"]
     assert len(pairs) == 2 and all(first > 0 and later > 0 for first, later in pairs)
+    with monkeypatch.context() as other_code:
+        other_code.setattr(libraries, "code_version", lambda: "1+abc")
+        assert not settings.place(RELU).exists()
     monkeypatch.setattr(ap, "compile", None)
     assert libraries.any_size_library(RELU, settings) == found
     assert settings.place(RELU) != replace(settings, threads=2).place(RELU)

@@ -16,6 +16,7 @@ from benchmarks.dynamic.result import (
     SizeTimes,
     versions,
 )
+from benchmarks.study.outcomes import code_version
 
 
 def times(size: int, **milliseconds: float) -> SizeTimes:
@@ -91,4 +92,5 @@ def test_tables_leave_empty_what_was_not_measured() -> None:
 
 def test_versions_are_those_of_what_is_installed() -> None:
     found = versions()
+    assert found["ansorpy"] == code_version()
     assert found["onnx"] and all(value[0].isdigit() for value in found.values())

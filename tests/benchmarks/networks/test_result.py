@@ -23,21 +23,22 @@ def test_a_result_comes_back(tmp_path: Path) -> None:
     r = result("dcgan", ansorpy=1.0)
     path = path_of(tmp_path, r.label, 2, "1 min, 2 trials a task", 3)
     assert path.name == "dcgan.2-threads.1-min--2-trials-a-task.seed-3.json"
-    assert kept(path, r.machine, ["ansorpy"]) is None
+    assert kept(path, r.machine, ["ansorpy"], "") is None
     path.write_text(r.model_dump_json())
-    assert kept(path, r.machine, ["ansorpy"]) == r
+    assert kept(path, r.machine, ["ansorpy"], "") == r
     path.write_text("{}")
     with pytest.raises(ForeignFile, match="has no result of benchmarks.networks"):
-        kept(path, r.machine, ["ansorpy"])
+        kept(path, r.machine, ["ansorpy"], "")
 
 
 def test_what_is_not_whole_or_from_elsewhere_is_measured_again(tmp_path: Path) -> None:
     r = result("dcgan", 2, {"openvino": "no"}, ansorpy=1.0, onnxruntime=2.0)
     path = tmp_path / "r.json"
     path.write_text(r.model_dump_json())
-    assert kept(path, r.machine, ["ansorpy", "onnxruntime"]) == r
-    assert kept(path, r.machine, ["ansorpy", "openvino"]) is None
-    assert kept(path, {**r.machine, "cores": 99}, ["ansorpy"]) is None
+    assert kept(path, r.machine, ["ansorpy", "onnxruntime"], "") == r
+    assert kept(path, r.machine, ["ansorpy", "openvino"], "") is None
+    assert kept(path, {**r.machine, "cores": 99}, ["ansorpy"], "") is None
+    assert kept(path, r.machine, ["ansorpy"], "1+abc") is None
 
 
 def test_tables_name_failures_and_group_the_means() -> None:

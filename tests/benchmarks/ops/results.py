@@ -24,5 +24,5 @@ def result(
         case=case.name, group=case.group, threads=threads, engines=engines,
         failures=failures or {}, flops=1e6, bytes=1000, peak_gflops=4.0, bandwidth_gbytes=10.0,
         roofline_ms=0.25, bound="compute", fork_join_ms=0.05, tuning_s=1.5, algorithm="direct",
-        program="for i in 0..4",
+        program="for i in 0..4", trials=8,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common.compared import this_machine
 from benchmarks.ops.__main__ import main, parser
 from benchmarks.ops.case import Case
 from benchmarks.ops.measure import OperatorSettings
@@ -34,7 +35,7 @@ def test_show_prints_a_file_without_measuring(
 ) -> None:
     path = tmp_path / "ops.json"
     results = (result(GEMM, 1, ansorpy=0.5, torch=1.0), result(NORM, 1, ansorpy=2.0, torch=1.0))
-    run = Run(machine={}, trials=8, effort="full", seed=0, calls=(), results=results)
+    run = Run(machine=this_machine(), effort="full", seed=0, calls=(), results=results)
     path.write_text(run.to_json())
     assert main(["--show", str(path), "--only", "LN"]) == 0
     printed = capsys.readouterr().out
@@ -53,7 +54,7 @@ def test_below_asks_for_what_lost_or_is_not_there_yet(
 ) -> None:
     path = tmp_path / "ops.json"
     results = (result(GEMM, 1, ansorpy=1.0, torch=0.9), result(NORM, 1, ansorpy=1.0, torch=0.95))
-    run = Run(machine={}, trials=8, effort="full", seed=0, calls=(), results=results)
+    run = Run(machine=this_machine(), effort="full", seed=0, calls=(), results=results)
     path.write_text(run.to_json())
 
     def measured(case: Case, threads: int, settings: OperatorSettings, say: object) -> Result:

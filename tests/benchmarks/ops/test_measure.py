@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.errors import VerificationFailed
+from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.evaluation.bench.turns import Policy
+from benchmarks.ops import engines
 from benchmarks.ops.families.norms import MatrixNorm
 from benchmarks.ops.measure import OperatorSettings, measure
 from benchmarks.ops.providers import PROVIDERS, Provider
@@ -31,6 +32,16 @@ def test_ours_and_a_peer_are_timed_and_a_stranger_is_named(
     assert result.program.startswith("kernel(") and result.algorithm == "direct"
     assert result.roofline_ms > 0 and result.fork_join_ms == 0
     assert lines[0].startswith("CALL.16: tuned for 1 threads")
+
+
+def test_a_peers_inputs_lie_where_ours_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(name: str, path: str, feeds: dict[str, np.ndarray], threads: int) -> None:
+        assert [array.ctypes.data % 64 for array in feeds.values()] == [0]
+        raise UsageError("far enough")
+
+    monkeypatch.setattr(engines, "open_engine", opened)
+    with pytest.raises(UsageError, match="far enough"):
+        engines.open_onnx("onnxruntime", "CALL.16", threads=1, seed=0, reference="")
 
 
 def test_reference_is_right_and_refuses_what_is_not(tmp_path: Path) -> None:

@@ -77,9 +77,15 @@ def test_speedup_leaves_out_what_was_not_run_before_or_failed() -> None:
     )
 
 
+def test_a_document_counts_results_by_their_trials() -> None:
+    again = RESULTS[0].model_copy(update={"trials": 256})
+    run = Run(machine={}, effort="full", seed=0, calls=(), results=(again, *RESULTS[1:]))
+    assert "2 cases, 8 trials for 3 results, 256 trials for 1 result." in document(run)
+
+
 def test_document_has_one_line_a_case() -> None:
     run = Run(
-        machine={"cpu": "some", "cores": 2}, trials=8, effort="full", seed=0, calls=(),
+        machine={"cpu": "some", "cores": 2}, effort="full", seed=0, calls=(),
         results=RESULTS,
     )  # fmt: skip
     made, families, listed = document(run).split("\n\n")

@@ -22,7 +22,7 @@ def test_ratios_and_shares() -> None:
 def test_a_file_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "ops.json"
     run = Run(
-        machine={"cpu": "some", "cores": 2}, trials=8, effort="full", seed=0,
+        machine={"cpu": "some", "cores": 2}, effort="full", seed=0,
         calls=(result(NORM, 1, torch=1.0),),
         results=(result(GEMM, 1, ansorpy=0.5), result(NORM, 1, {"torch": "no"}, ansorpy=1.0)),
     )  # fmt: skip
@@ -41,12 +41,15 @@ def test_later_results_replace_earlier_ones_in_their_place() -> None:
     assert merged([one, two], [more, new]) == (new, two, more)
 
 
-def test_a_run_goes_onto_an_earlier_one_of_the_same_effort() -> None:
+def test_a_run_goes_onto_an_earlier_one_of_the_same_conditions() -> None:
     def run(effort: str, *results: Result) -> Run:
-        return Run(machine={}, trials=8, effort=effort, seed=0, calls=results, results=results)
+        return Run(machine={}, effort=effort, seed=0, calls=results, results=results)
 
     old, new, other = (result(c, 1, ansorpy=t) for c, t in ((GEMM, 1.0), (GEMM, 2.0), (NORM, 3.0)))
     whole = run("full", new).onto(run("full", old, other))
     assert whole.results == whole.calls == (new, other)
     with pytest.raises(UsageError, match="has results of effort full, these are of none"):
         run("none", new).onto(run("full", old))
+    for changed in ({"seed": 1}, {"machine": {"cpu": "other"}}):
+        with pytest.raises(UsageError, match=f"has results of {next(iter(changed))} "):
+            run("full", new).model_copy(update=changed).onto(run("full", old))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,13 @@ def test_bars_are_met_or_missed(outcomes: Outcomes) -> None:
         assert row.endswith("| missed |" if space == "softmax" else "| met |")
     assert any("1.50 over 5 networks | met |" in row for row in rows)
     assert sum("0.5, 0.6 | met |" in row for row in rows) == 5
+
+
+def test_a_bar_is_of_the_limits_that_are_asked_for(outcomes: Outcomes) -> None:
+    other = replace(SMALL, trials=128, seconds=20.0)
+    assert "after 5s beside" in bars(SMALL, outcomes)
+    text = bars(other, outcomes)
+    assert "after 20s beside" in text and "0.5, 0.6" not in text
 
 
 def test_pages_of_parts_are_filled_again_and_again(outcomes: Outcomes, tmp_path: Path) -> None:
