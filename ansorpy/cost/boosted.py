@@ -52,10 +52,6 @@ class BoostedOptions(TreeOptions):
     training keeps driving distinguishable programs apart, especially when there are few.  The sign
     of a correction therefore means far more than its size.  Measured on held-out records
     (docs/results/search.md)."""
-    refit_share: float = 0.05
-    """Retrain when new programs are at least this share of those of the run's own tasks ..."""
-    refit_least: float = 0.02
-    """... and this share of all programs (:meth:`Dataset.grew`)."""
 
     def parameters(self, rows: int) -> dict[str, Any]:
         """LightGBM's parameters for *rows* rows.

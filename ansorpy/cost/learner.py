@@ -34,6 +34,9 @@ class TreeOptions:
         leaves: Most leaves of a tree.
         row_fraction: Share of rows sampled for each tree.
         min_programs: With fewer programs, nothing is trained.
+        refit_share: Retrain when new programs are at least this share of those of the run's own
+            tasks ...
+        refit_least: ... and this share of all programs (:meth:`Dataset.grew`).
     """
 
     trees: int
@@ -41,6 +44,8 @@ class TreeOptions:
     row_fraction: float
     min_rows_in_leaf: int = 2
     min_programs: int = 8
+    refit_share: float = 0.05
+    refit_least: float = 0.02
     seed: int = 43
 
     def common_parameters(self, threads: int) -> dict[str, Any]:
