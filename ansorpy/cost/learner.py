@@ -82,8 +82,13 @@ class SampleLearner:
         return samples
 
     def take(self, task_key: str, samples: Samples | TaskSamples) -> None:
-        """Remember samples of programs measured in this run."""
-        self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
+        """Remember samples of programs measured in this run, as a later run recalls them.
+
+        Features are rounded to float32, as they are stored: otherwise trees could tell this run's
+        programs from recalled ones.
+        """
+        stored = [part.astype(np.float32).astype(np.float64) for part in samples.features]
+        self.data.add(task_key, stored, samples.prior_s, samples.seconds)
 
     @property
     def remembers(self) -> tuple[str, int]:
