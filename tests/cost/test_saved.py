@@ -88,7 +88,7 @@ def test_an_untrained_model_is_the_closed_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello", '{"format": "other"}\n', "[1]\n", "tree\nversion=v4"]
+    "text", ["", "hello", '{"format": "other"}\n', "[1]\n", "[" * 100_000, "tree\nversion=v4"]
 )
 def test_foreign_text_is_refused(text: str) -> None:
     with pytest.raises(ForeignFile, match=r"^m\.txt is not a cost model"):
