@@ -32,6 +32,9 @@ PRIOR_WEIGHT = 3.0
 """Weight of the logarithm of the prior's throughput relative to the trees.  Measured on held-out
 records: among 1, 2 and 3, 3 ranks best, and 1 trusts the prior too little."""
 
+_FARTHEST = 300.0
+"""The largest logarithm that trees change a score by: those of a file may be of any size."""
+
 
 @dataclass(frozen=True)
 class BoostedOptions(TreeOptions):
@@ -52,10 +55,6 @@ class BoostedOptions(TreeOptions):
     training keeps driving distinguishable programs apart, especially when there are few.  The sign
     of a correction therefore means far more than its size.  Measured on held-out records
     (docs/results/search.md)."""
-    refit_share: float = 0.05
-    """Retrain when new programs are at least this share of those of the run's own tasks ..."""
-    refit_least: float = 0.02
-    """... and this share of all programs (:meth:`Dataset.grew`)."""
 
     def parameters(self, rows: int) -> dict[str, Any]:
         """LightGBM's parameters for *rows* rows.
@@ -79,15 +78,16 @@ class WeightedTrees(NamedTuple):
 
 @dataclass(frozen=True)
 class _Blend:
-    """A weighted sum of tree ensembles, with the interface of a Booster."""
+    """A weighted sum of tree ensembles, with the interface of a Booster; it is always finite."""
 
     parts: tuple[tuple[float, Booster], ...]
 
     def predict(self, features: Floats, num_threads: int) -> Floats:
         total: Floats = np.zeros(len(features))
-        for weight, booster in self.parts:
-            total += weight * np.asarray(booster.predict(features, num_threads=num_threads))
-        return total
+        with np.errstate(over="ignore", invalid="ignore"):
+            for weight, booster in self.parts:
+                total += weight * np.asarray(booster.predict(features, num_threads=num_threads))
+        return np.clip(np.nan_to_num(total), -_FARTHEST, _FARTHEST)
 
 
 class BoostedTrees(SampleLearner):
@@ -143,7 +143,7 @@ class BoostedTrees(SampleLearner):
 
     def _factor(self, total: Floats) -> Floats:
         """The factor by which the trees' weighted sum scales the analytic throughput."""
-        factor: Floats = np.exp(total / PRIOR_WEIGHT)
+        factor: Floats = np.exp(np.clip(total / PRIOR_WEIGHT, -_FARTHEST, _FARTHEST))
         return factor
 
     def _corrections(self, nests: Sequence[Sequence[LeafView]]) -> list[Floats]:

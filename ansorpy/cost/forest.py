@@ -89,9 +89,10 @@ class RandomForest(SampleLearner):
         return score * np.exp(logarithms.mean(axis=0)), logarithms.std(axis=0)
 
     def refit(self) -> None:
-        """Grow a new forest on all programs, if there are enough and any are new."""
+        """Grow a new forest on all programs learned so far, if there are enough new ones."""
         programs, options = len(self.data), self.options
-        if programs < options.min_programs or programs == self._trained_on:
+        grew = self.data.grew(self._trained_on, options.refit_share, options.refit_least)
+        if programs < options.min_programs or not grew:
             return
         self._trained_on = programs
         import lightgbm

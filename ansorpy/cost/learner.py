@@ -34,6 +34,9 @@ class TreeOptions:
         leaves: Most leaves of a tree.
         row_fraction: Share of rows sampled for each tree.
         min_programs: With fewer programs, nothing is trained.
+        refit_share: Retrain when new programs are at least this share of those of the run's own
+            tasks ...
+        refit_least: ... and this share of all programs (:meth:`Dataset.grew`).
     """
 
     trees: int
@@ -41,6 +44,8 @@ class TreeOptions:
     row_fraction: float
     min_rows_in_leaf: int = 2
     min_programs: int = 8
+    refit_share: float = 0.05
+    refit_least: float = 0.02
     seed: int = 43
 
     def common_parameters(self, threads: int) -> dict[str, Any]:
@@ -77,8 +82,13 @@ class SampleLearner:
         return samples
 
     def take(self, task_key: str, samples: Samples | TaskSamples) -> None:
-        """Remember samples of programs measured in this run."""
-        self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
+        """Remember samples of programs measured in this run, as a later run recalls them.
+
+        Features are rounded to float32, as they are stored: otherwise trees could tell this run's
+        programs from recalled ones.
+        """
+        stored = [part.astype(np.float32).astype(np.float64) for part in samples.features]
+        self.data.add(task_key, stored, samples.prior_s, samples.seconds)
 
     @property
     def remembers(self) -> tuple[str, int]:

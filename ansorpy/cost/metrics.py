@@ -11,6 +11,10 @@ from ansorpy.arrays import Floats
 __all__ = ["Ranking", "pairs", "rank_correlation", "ranking", "reached", "recall", "rmse"]
 
 
+_ROWS = 256
+"""Programs whose pairs with all others are compared together."""
+
+
 @dataclass(frozen=True)
 class Ranking:
     """Metrics of one ranking, where 1 is the best value of each but ``rmse``, whose is 0.
@@ -60,11 +64,14 @@ def pairs(scores: Floats, seconds: Floats) -> float:
 
     Equal scores count half; NaN without such a pair.
     """
-    faster, slower = np.nonzero(seconds[:, None] < seconds[None, :])
-    if not len(faster):
-        return float("nan")
-    apart = scores[faster] - scores[slower]
-    return float(np.mean(np.where(apart == 0, 0.5, apart > 0)))
+    pairs_found = right = equal = 0
+    for first in range(0, len(seconds), _ROWS):
+        rows = slice(first, first + _ROWS)
+        faster = seconds[rows, None] < seconds
+        pairs_found += int(np.count_nonzero(faster))
+        right += int(np.count_nonzero(faster & (scores[rows, None] > scores)))
+        equal += int(np.count_nonzero(faster & (scores[rows, None] == scores)))
+    return (right + equal / 2) / pairs_found if pairs_found else float("nan")
 
 
 def rmse(scores: Floats, seconds: Floats) -> float:

@@ -147,7 +147,7 @@ def _header(head: str, name: str) -> _Header:
     """The validated first line, with separate errors for other versions and for non-models."""
     try:
         values = json.loads(head)
-    except ValueError:
+    except (RecursionError, ValueError):
         values = None
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         raise ForeignFile(

@@ -79,7 +79,7 @@ class StaticLinear(StaticModel):
         """
         try:
             values = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, RecursionError, ValueError):
             return None
         if not isinstance(values, dict) or values.get("format") != _FORMAT:
             return None

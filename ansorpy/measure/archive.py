@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import zipfile
 import zlib
@@ -15,8 +16,8 @@ from pydantic import BaseModel
 
 __all__ = ["DAMAGE", "write_archive"]
 
-DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
-          zlib.error)  # fmt: skip
+DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError,
+          zipfile.BadZipFile, zlib.error, lzma.LZMAError)  # fmt: skip
 """Raised by numpy and zipfile for foreign or damaged files."""
 
 

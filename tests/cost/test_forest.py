@@ -59,6 +59,17 @@ def test_equal_records_give_equal_forests() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def test_it_grows_anew_when_enough_programs_are_new() -> None:
+    task, model = matmul_task(*SHAPE), trained()
+    tests, _ = population(50, 6)
+    before = model.predict(task, tests)
+    for new, changes in ((2, False), (8, True)):
+        programs, columns = population(new, 7)
+        model.learn(task, programs, true_seconds(columns))
+        model.refit()
+        assert (model.predict(task, tests) != before).any() == changes
+
+
 def test_a_split_chooses_among_ten_features_that_vary(monkeypatch: pytest.MonkeyPatch) -> None:
     train, asked = lightgbm.train, []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,19 @@ def test_pairs_and_errors_of_six_programs() -> None:
     assert pairs(np.zeros(6), SECONDS) == 0.5 and np.isnan(pairs(scores, np.ones(6)))
     assert rmse(np.zeros(6), SECONDS) == pytest.approx(np.std(1 / SECONDS))
     assert rmse(3 / SECONDS - 7, SECONDS) == pytest.approx(0, abs=1e-12)
+
+
+def test_pairs_of_many_programs_need_little_memory(rng: np.random.Generator) -> None:
+    seconds = rng.integers(1, 50, 2000).astype(float)
+    scores = rng.integers(0, 5, 2000) / seconds
+    tracemalloc.start()
+    found = pairs(scores, seconds)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8e6
+    faster, slower = np.nonzero(seconds[:, None] < seconds)
+    apart = scores[faster] - scores[slower]
+    assert found == pytest.approx(np.mean((1 + np.sign(apart)) / 2))
 
 
 def test_equal_values_share_a_rank(rng: np.random.Generator) -> None:

@@ -88,7 +88,7 @@ def test_an_untrained_model_is_the_closed_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello", '{"format": "other"}\n', "[1]\n", "tree\nversion=v4"]
+    "text", ["", "hello", '{"format": "other"}\n', "[1]\n", "[" * 100_000, "tree\nversion=v4"]
 )
 def test_foreign_text_is_refused(text: str) -> None:
     with pytest.raises(ForeignFile, match=r"^m\.txt is not a cost model"):
@@ -142,6 +142,23 @@ def test_trees_that_lightgbm_must_not_see_are_refused_with_the_file() -> None:
     text = SavedModel(FAMILY, 1, 1, (WeightedTrees(1.0, changed),)).text()
     with pytest.raises(ForeignFile, match=r"^m\.txt is damaged: .* its nodes are no tree"):
         SavedModel.parse(text, "m.txt")
+
+
+@pytest.mark.parametrize(("weight", "scale"), [(1.0, 1e5), (1e6, 1.0), (1e308, 1e300)])
+def test_trees_of_any_size_leave_scores_positive_and_finite(weight: float, scale: float) -> None:
+    def larger(leaves: re.Match[str]) -> str:
+        return "leaf_value=" + " ".join(str(float(leaf) * scale) for leaf in leaves[1].split())
+
+    [trees] = kept()().trees()
+    huge = re.sub("leaf_value=(.*)", larger, trees.text)
+    parts = WeightedTrees(weight, huge), WeightedTrees(-weight / 2, huge)
+    model = SavedModel.parse(SavedModel(FAMILY, 1, 1, parts).text(), "m.txt")()
+    programs, columns = population(40, 9)
+    for _ in range(2):
+        scores = model.predict(TASK, programs)
+        assert np.isfinite(scores).all() and (scores > 0).all()
+        model.learn(TASK, programs, true_seconds(columns))
+        model.refit()
 
 
 @pytest.mark.parametrize("cut", [1, 1000])

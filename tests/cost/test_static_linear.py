@@ -83,7 +83,7 @@ def test_weights_are_kept_in_a_file(tmp_path: Path) -> None:
     path.write_text(model.text().replace('"l2": ', '"l2": -'))
     with pytest.raises(ForeignFile, match="greater than or equal to 0"):
         StaticLinear.read(path)
-    for other in ("{}", "[", "ansorpy-cost-model"):
+    for other in ("{}", "[", "[" * 100_000, "ansorpy-cost-model"):
         path.write_text(other)
         assert StaticLinear.read(path) is None
     assert StaticLinear.read(tmp_path / "absent") is None

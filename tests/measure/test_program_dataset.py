@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,19 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ForeignFile, match=message):
             read_dataset(tmp_path / "bad.npz")
     (tmp_path / "text").write_text("hello")
+    with zipfile.ZipFile(tmp_path / "lzma", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("header.npy", b"x" * 1000)
+    packed = bytearray((tmp_path / "lzma").read_bytes())
+    packed[60:70] = b"\xff" * 10
+    (tmp_path / "lzma").write_bytes(packed)
+    with zipfile.ZipFile(tmp_path / "vast", "w") as archive:
+        shape = {"descr": "|u1", "fortran_order": False, "shape": (1 << 60,)}
+        with archive.open("header.npy", "w") as file:
+            np.lib.format.write_array_header_1_0(file, shape)
     for name, message in (
         ("text", "text is not a dataset"),
+        ("lzma", "lzma is not a dataset"),
+        ("vast", "vast is not a dataset"),
         ("absent", "cannot read .*absent: No"),
     ):
         with pytest.raises(ForeignFile, match=message):

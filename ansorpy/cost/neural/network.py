@@ -138,7 +138,9 @@ class NetworkModel(ABC):
                 found.append(self._outputs(features[part], heads[part]))
         slope, height = self._net.line.tolist()
         logarithms = slope * np.concatenate(found) + height
-        scores: Floats = np.exp(np.clip(logarithms, -_FARTHEST, _FARTHEST))
+        # The weights of a file may be of any size: some outputs are then no numbers.
+        finite = np.nan_to_num(logarithms, nan=-_FARTHEST)
+        scores: Floats = np.exp(np.clip(finite, -_FARTHEST, _FARTHEST))
         return scores
 
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:

@@ -40,6 +40,9 @@ _ALIKE = [
 _AT_LEAST = 16
 """Programs that the network scores in every call, if there are as many."""
 
+_SHORTEST_S = 1e-12
+"""A positive bound for tasks without one: multiplied by 0, all of a draft would score the same."""
+
 
 @dataclass
 class Pruner(StatementNetwork):
@@ -67,7 +70,7 @@ class Pruner(StatementNetwork):
     calls: int = field(default=0, init=False, repr=False)
     """Number of programs that the network has scored."""
     _least_s: dict[str, float] = field(default_factory=dict, init=False, repr=False)
-    """The least seconds that a program of each task can take."""
+    """The least seconds that a program of each task can take, at least :data:`_SHORTEST_S`."""
 
     def predict(self, task: Task, programs: Programs) -> Floats:
         """The analytic model's order, but the best *verified* of it reordered by the network."""
@@ -91,9 +94,10 @@ class Pruner(StatementNetwork):
                 chosen = Programs(programs.space, programs.table[mine])
                 features += list(self.encode(task, chosen))
         if task.key not in self._least_s:
-            self._least_s[task.key] = least_seconds(task, task.dag)
+            self._least_s[task.key] = max(least_seconds(task, task.dag), _SHORTEST_S)
         # A scale that is the same in every call: strategies compare scores of different calls.
-        scores = SLOWEST * self._least_s[task.key] * draft
+        # A definition of fewer operations than the task's may be drafted beyond its bound.
+        scores = SLOWEST * np.minimum(self._least_s[task.key] * draft, 1.0)
         scores[verified] = SLOWEST + self.score(features, task.key)
         self.calls += len(best)
         return np.split(scores, ends[:-1])

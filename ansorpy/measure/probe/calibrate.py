@@ -68,7 +68,7 @@ def kept_rates() -> Rates | None:
         content = json.loads(path.read_bytes())
     except OSError:
         return None
-    except ValueError:
+    except (RecursionError, ValueError):
         content = None
     if not isinstance(content, dict) or content.get("machine") != _machine():
         raise ForeignFile(f"{path} does not contain rates of this machine", hint="delete it")

@@ -10,18 +10,23 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.neural.pruner import Pruner
 from ansorpy.cost.neural.training import Fitting
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.protocol import predictions
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from benchmarks.spaces.grid import read_grid
 from benchmarks.spaces.grid_source import GridRunner, GridSource
 from tests.cost.neural.spaces import drawn, seconds_of, task_of
+from tests.tensor_cores import GPU, matmul
 
 FEW = Fitting(examples=512)
 SPACE = Path(__file__).parents[3] / "benchmarks" / "spaces" / "recorded" / "odd_matmul.npz"
@@ -59,6 +64,22 @@ def test_scores_of_several_tables_and_of_several_calls_are_comparable() -> None:
     np.testing.assert_allclose(alone[:70], whole[last[:70]], rtol=1e-4)
     few = Programs(programs.space, programs.table[last[:8]])
     assert (model.predict(task, few) > alone[:8].max()).all()  # the network scores few all
+
+
+def test_the_drafts_order_is_kept_where_the_bound_is_no_time() -> None:
+    dag = ComputeDAG.of(matmul("narrow", 64, 64, 64))
+    task, model = Task(dag, GPU, 1), Pruner(hidden=8, moves=8, fitting=FEW)
+    assert least_seconds(task, dag) <= 0
+    sketch = SketchSampler(task).place(0, np.random.default_rng(0))
+    table = sketch.sample(64, np.random.default_rng(1))
+    programs = Programs(sketch.space, table[sketch.valid(table)])
+    draft = model.predict(task, programs)
+    model.learn(task, programs, 1 / draft)
+    model.refit()
+    scores = model.predict(task, programs)
+    last = np.argsort(-draft, kind="stable")[max(len(draft) // 4, 16) :]
+    assert len(set(draft[last])) > 8 and (scores > 0).all()
+    np.testing.assert_allclose(scores[last] / scores[last[0]], draft[last] / draft[last[0]])
 
 
 def searched(verified: float) -> tuple[float, int]:

@@ -43,7 +43,7 @@ def test_asking_again_measures_again(probes: list[Rates]) -> None:
     assert calibrated(Target.host(), again=True).rates == slower == kept_rates()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"machine": {}}', "\xff\xfe"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"machine": {}}', "\xff\xfe"])
 def test_a_damaged_file_is_measured_again(probes: list[Rates], text: str) -> None:
     probes += [RATES, RATES]
     calibrated(Target.host())
