@@ -48,9 +48,6 @@ class Allocation:
         self._pairs = tuple(source.pairs)
         self._bounds = {d.name: least_seconds(task, d.dag) for d in source.definitions}
         self._records = {pair: _Record() for pair in self._pairs}
-        self._owed = dict.fromkeys(self._pairs, 0.0)
-        self._last: Mapping[Pair, float] = {}
-        """The shares of the last offers."""
 
     @property
     def best_s(self) -> float:
@@ -67,11 +64,6 @@ class Allocation:
             record = self._records[pair]
             record.trials += 1
             record.best_s = min(record.best_s, seconds)
-            self._owed[pair] -= 1
-            for other, share in self._last.items():
-                self._owed[other] += share
-        for pair, owed in self._owed.items():
-            self._owed[pair] = min(max(owed, -1.0), 1.0)
 
     def open(self) -> tuple[Pair, ...]:
         """The pairs that may still contain a program faster than the best."""
@@ -97,15 +89,14 @@ class Allocation:
     ) -> Iterator[T]:
         """Yield all *offers* of the pairs in *shares*, interleaved by share.
 
-        Every prefix, together with what the last rounds owe, contains about the right share of
-        each pair.  They owe at most one trial: a pair first seen late catches up with no other.
+        Every prefix, together with earlier trials, contains about the right share of each pair.
         """
-        self._last, given = shares, dict.fromkeys(shares, 0)
+        given = dict.fromkeys(shares, 0)
         while True:
             left = [pair for pair in shares if given[pair] < len(offers[pair])]
             if not left:
                 return
-            pair = min(left, key=lambda p: (given[p] + 1 - self._owed[p]) / shares[p])
+            pair = min(left, key=lambda p: (self._records[p].trials + given[p] + 1) / shares[p])
             yield offers[pair][given[pair]]
             given[pair] += 1
 

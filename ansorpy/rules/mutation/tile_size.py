@@ -61,18 +61,14 @@ def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> 
 def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> Ints:
     """Move a factor between inner levels in half of the rows; draw a new tile in the others.
 
-    With one inner level there is nowhere to move it: all tiles are new.
-
     With tail ``"cover"`` (GPUs), round tiles are more likely
     (:mod:`ansorpy.rules.tiling.roundness`).
     """
+    moved = move_factor(inner, domain.max_innermost, rng)
     if domain.tail == "cover":
         drawn = draw_round(domain, len(inner), rng)
     else:
         drawn = domain.rows[rng.integers(len(domain.rows), size=len(inner))]
-    if inner.shape[1] == 1:
-        return drawn
-    moved = move_factor(inner, domain.max_innermost, rng)
     return np.where(rng.random(len(inner))[:, None] < 0.5, moved, drawn)
 
 
