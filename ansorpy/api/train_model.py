@@ -34,7 +34,6 @@ from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset, read_dataset
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record, TaskRow
-from ansorpy.search.task_search import training_seconds
 from ansorpy.target import Target, family_of
 
 __all__ = [
@@ -216,7 +215,7 @@ def _measured(source: Source, target: Target, *, of_all: bool = False) -> Iterat
         family = _family(row)
         if family == target.family or (of_all and family):
             found = _programs(source, source.records(row.key))
-            parts = ((p, np.array([training_seconds(record.result)])) for record, p in found)
+            parts = ((p, np.array([record.result.known_s])) for record, p in found)
             machine = target.with_key(_target_key(row)) if of_all else target
             yield _task(source, row, machine), parts
 
@@ -346,7 +345,7 @@ def _complete(database: Database, row: TaskRow, target: Target) -> None:
         return
     task = _task(database, row, target)
     for record, programs in _programs(database, missing):
-        seconds = np.array([training_seconds(record.result)])
+        seconds = np.array([record.result.known_s])
         database.samples.put([record.id], samples_of(task, programs, seconds))
 
 

@@ -66,6 +66,11 @@ class MeasureResult:
         return statistics.median(self.seconds) if self.seconds else math.inf
 
     @property
+    def known_s(self) -> float:
+        """The median also of a program that was stopped early; infinite for failures."""
+        return self.median_s if self.kind in (TrialKind.OK, TrialKind.SLOW) else math.inf
+
+    @property
     def spread(self) -> float:
         """Interquartile range of the samples over their median; 0 for fewer than two samples."""
         if len(self.seconds) < 2:

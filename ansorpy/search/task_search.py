@@ -42,7 +42,7 @@ from ansorpy.search.transfer import Preceding, TransferSource
 from ansorpy.search.transfers.schedule_reuse import Both
 from ansorpy.search.trials import Trials
 
-__all__ = ["SearchOptions", "TaskSearch", "training_seconds"]
+__all__ = ["SearchOptions", "TaskSearch"]
 
 _HINTS = 8
 """How many programs are tried that others recorded for the task."""
@@ -295,7 +295,7 @@ class TaskSearch:
     def _learn_default(self, result: MeasureResult, trial: int | None) -> None:
         """Train the model on the default schedule; the sample is stored with its *trial*."""
         default = Programs.of(State.initial(self.task.dag))
-        seconds = np.array([training_seconds(result)])
+        seconds = np.array([result.known_s])
         samples = self.context.model.learn(self.task, default, seconds)
         if samples is not None:
             self.trials.keep_samples([trial], samples)
@@ -318,7 +318,7 @@ class TaskSearch:
 
     def _learn(self, found: Results, trials: Sequence[int | None]) -> None:
         """Teach the model what was measured; store its samples with the *trials*."""
-        seconds = np.array([training_seconds(result) for _, result in found])
+        seconds = np.array([result.known_s for _, result in found])
         for sketch, table, at in by_sketch([candidate for candidate, _ in found]):
             programs = Programs(sketch.space, table)
             samples = self.context.model.learn(self.task, programs, seconds[at])
@@ -357,12 +357,6 @@ def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) 
 def _trial_of(end: TrialEnd) -> int | None:
     """The trial's number in the database; None if it has no record."""
     return None if end.record is None else end.record.id
-
-
-def training_seconds(result: MeasureResult) -> float:
-    """The time the model is trained on, programs stopped early included; infinite for failures."""
-    timed = result.kind in (TrialKind.OK, TrialKind.SLOW)
-    return result.median_s if timed else float("inf")
 
 
 def _scores(found: Sequence[_Found]) -> list[tuple[int, float]]:

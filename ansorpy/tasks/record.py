@@ -29,7 +29,6 @@ from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Strategy
-from ansorpy.search.task_search import training_seconds
 
 __all__ = ["QUICK", "RecordOptions", "Recorder", "Skipped"]
 
@@ -210,7 +209,7 @@ def _best_s(found: Sequence[_Found]) -> float | None:
 
 def _by_sketch(found: Sequence[_Found]) -> Iterator[tuple[PlacedSketch, Table, Floats]]:
     """The rows of each sketch, with their seconds: infinite for those that failed."""
-    seconds = np.array([training_seconds(result) for _, result in found])
+    seconds = np.array([result.known_s for _, result in found])
     for sketch, table, at in by_sketch([candidate for candidate, _ in found]):
         yield sketch, table, seconds[at]
 

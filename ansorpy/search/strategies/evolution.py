@@ -148,7 +148,7 @@ class Evolution:
         limit = int(self.measured_share * self.population)
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
         self._tried += Tried.of(found)
-        told = [(c.sketch.pair, r.median_s if r.ok else float("inf")) for c, r in found]
+        told = [(c.sketch.pair, r.known_s) for c, r in found]
         if self._pairs is None:
             self._told += told
         else:
