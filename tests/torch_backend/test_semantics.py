@@ -161,6 +161,14 @@ def test_images_of_any_size_are_resized_by_a_factor(backend: Backend, corners: b
     assert not graph.eager
 
 
+def test_corners_stay_where_torch_has_them_at_any_size(backend: Backend) -> None:
+    """A factor that may leave a part of an element over is left to torch."""
+    model = nn.Upsample(scale_factor=1.5, mode="bilinear", align_corners=True)
+    compiled = torch.compile(model, backend=backend, dynamic=True)
+    for height in (5, 8):
+        agrees(backend, model, torch.randn(1, 2, height, 5), compiled=compiled)
+
+
 def test_numbers_that_change(backend: Backend) -> None:
     """A number is an operand, whatever its sign; it is no size."""
     compiled = torch.compile(lambda x, n: x * n + n, backend=backend, dynamic=True)

@@ -96,8 +96,10 @@ class Pruner(StatementNetwork):
         if task.key not in self._least_s:
             self._least_s[task.key] = max(least_seconds(task, task.dag), _SHORTEST_S)
         # A scale that is the same in every call: strategies compare scores of different calls.
-        # A definition of fewer operations than the task's may be drafted beyond its bound.
-        scores = SLOWEST * np.minimum(self._least_s[task.key] * draft, 1.0)
+        # A definition of fewer operations than the task's may be drafted beyond its bound, but
+        # all stay below the verified ones.
+        relative = self._least_s[task.key] * draft
+        scores = SLOWEST * relative / (1.0 + relative)
         scores[verified] = SLOWEST + self.score(features, task.key)
         self.calls += len(best)
         return np.split(scores, ends[:-1])

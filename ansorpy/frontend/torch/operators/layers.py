@@ -220,10 +220,11 @@ def _factor(scale: float, extent: Size, out: Size) -> np.float32:
 
 def _resize(w: Writer, x: Value, mode: str, places: str, scales: Sequence[float]) -> str:
     """*x* at the size of the result; factors that were given decide where elements are read,
-    unless the corners do.  Sizes that are not fixed are given by factors, too."""
+    unless the corners do.  Sizes that are not fixed are given by whole factors, too."""
     made = w.result.shape[2:]
     is_fixed = all(isinstance(extent, int) for extent in made)
-    if any(scales) and not (places == "align_corners" and is_fixed):
+    is_whole = all(float(scale).is_integer() for scale in scales)
+    if any(scales) and (places != "align_corners" or (is_whole and not is_fixed)):
         spatial = zip(scales, x.shape[2:], made, strict=True)
         operands = [w.constant(np.asarray([1, 1, *(_factor(*one) for one in spatial)], np.float32))]
     else:
