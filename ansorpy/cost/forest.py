@@ -92,7 +92,7 @@ class RandomForest(SampleLearner):
         """Grow a new forest on all programs learned so far, if there are enough new ones."""
         programs, options = len(self.data), self.options
         grew = self.data.grew(self._trained_on, options.refit_share, options.refit_least)
-        if programs < options.min_programs or not grew:
+        if programs < max(options.min_programs, 1) or not grew:
             return
         self._trained_on = programs
         import lightgbm

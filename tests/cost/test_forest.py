@@ -10,7 +10,7 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.features import FEATURE_NAMES
-from ansorpy.cost.forest import RandomForest, program_features
+from ansorpy.cost.forest import ForestOptions, RandomForest, program_features
 from ansorpy.cost.metrics import rank_correlation
 from tests.cost.populations import SHAPE, population, true_seconds
 from tests.cost.tasks import matmul_task
@@ -35,7 +35,8 @@ def test_ranks_programs_it_has_not_seen() -> None:
 
 def test_it_is_the_analytic_model_until_it_has_learnt() -> None:
     programs, _ = population(20, 5)
-    task, model = matmul_task(*SHAPE), RandomForest()
+    task, model = matmul_task(*SHAPE), RandomForest(ForestOptions(min_programs=0))
+    model.refit()
     score = model.predict(task, programs)
     np.testing.assert_array_equal(score, AnalyticModel().predict(task, programs))
     np.testing.assert_array_equal(model.deviations(task, programs), model.options.doubt * score)
