@@ -10,7 +10,7 @@ from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.evaluation.engines.names import ENGINES, PEERS
 from ansorpy.ir.extents import dims_of
 from ansorpy.runtime.header import build_command
-from ansorpy.runtime.library.forms import Form, Pack
+from ansorpy.runtime.library.forms import Form, Pack, form_of
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.size_ranges import SizeRange
 
@@ -21,7 +21,7 @@ def after_library(library: Path, lookup: Lookup, threads: int) -> str:
     """What to do with the *library* of *lookup*: time it, beside the first peer installed here, at
     one size of each dimension; other forms are for a compiler, which builds the example.
     """
-    if library.suffix != Form.SO.suffix:
+    if form_of(library) is not Form.SO:
         folder = "" if library.parent == Path() else f"cd {shlex.quote(str(library.parent))} && "
         return folder + build_command(library, threads)
     peers = [name for name in PEERS if find_spec(ENGINES[name][1])]

@@ -13,7 +13,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import ElementType, Narrow, element_type
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, helpers, size_names
-from ansorpy.runtime.library.forms import Form, form_of
+from ansorpy.runtime.library.forms import Form, form_of, stem_of
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
@@ -30,7 +30,8 @@ _C_TYPES: Mapping[DType, str] = {
 
 def beside(library: Path) -> tuple[Path, Path]:
     """The header ``<stem>.h`` and the example ``<stem>_example.c`` of *library*."""
-    return library.with_suffix(".h"), library.with_name(f"{library.stem}_example.c")
+    stem = stem_of(library)
+    return library.with_name(f"{stem}.h"), library.with_name(f"{stem}_example.c")
 
 
 def write_header(metadata: Metadata, library: Path) -> None:

@@ -104,6 +104,19 @@ def test_only_documented_symbols_and_libraries(rng: Rng, tmp_path: Path, pack: P
     assert left == ["net.h", "net.so", "net_example.c"]
 
 
+def test_the_version_of_a_library_is_no_part_of_other_names(rng: Rng, tmp_path: Path) -> None:
+    model, layers = programs.model(rng)
+    library = model.export(tmp_path / "net.so.1.2")
+    assert {path.name for path in tmp_path.iterdir()} == {"net.so.1.2", "net.h", "net_example.c"}
+    header = (tmp_path / "net.h").read_text()
+    assert "net_run(" in header and "net_so" not in header
+    assert '#include "net.h"' in (tmp_path / "net_example.c").read_text()
+    x = programs.feed(rng)
+    results = load(library).run(None, {"x": x})
+    for result, wanted in zip(results, programs.expected(layers, x), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("pack", Pack)
 def test_load_gives_the_model_back(rng: Rng, tmp_path: Path, pack: Pack) -> None:
     layers = exported(rng, tmp_path, pack)
@@ -390,6 +403,7 @@ def test_constants_may_be_farther_away_than_2_gib(
     [
         ("net.so", "net"),
         ("my-net.v2.so", "my_net_v2"),
+        ("net.so.1.2", "net"),
         ("3d.so", "net_3d"),
         ("größe.so", "gr__e"),
         ("sem.so", "net_sem"),

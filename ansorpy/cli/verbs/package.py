@@ -30,6 +30,7 @@ def package(
 ) -> None:
     """Package a compiled library for Python (--wheel) or C++ (--cmake)."""
     from ansorpy.errors import UsageError
+    from ansorpy.runtime.library.forms import stem_of
     from ansorpy.runtime.packages.cmake import write_cmake_package
     from ansorpy.runtime.packages.signature import demand_version
     from ansorpy.runtime.packages.wheel import write_wheel
@@ -45,7 +46,7 @@ def package(
         made = write_wheel(library, output or Path(), version)
         print(f"wrote {made}\nnext: {shlex.join(['pip', 'install', str(made)])}")
         return
-    prefix = output or Path(f"{library.stem}-{version}")
+    prefix = output or Path(f"{stem_of(library)}-{version}")
     for file in write_cmake_package(library, prefix, version):
         print(f"wrote {file}")
     where = f"-DCMAKE_PREFIX_PATH={prefix.absolute()}"

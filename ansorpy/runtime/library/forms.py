@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ansorpy.errors import UsageError
 
-__all__ = ["Form", "Pack", "constants_file", "form_of"]
+__all__ = ["Form", "Pack", "constants_file", "form_of", "stem_of"]
 
 
 class Form(StrEnum):
@@ -46,7 +46,7 @@ def form_of(path: Path) -> Form:
     Raises:
         UsageError: No form has this suffix.
     """
-    suffix = Path(re.sub(r"\.so(\.\d+)+$", ".so", path.name)).suffix
+    suffix = _unversioned(path).suffix
     for form in Form:
         if form.suffix == suffix:
             return form
@@ -54,6 +54,15 @@ def form_of(path: Path) -> Form:
         f"the name {path.name} does not say what to write",
         hint=f"let it end in {', '.join(form.suffix for form in Form)}",
     )
+
+
+def stem_of(path: Path) -> str:
+    """What the name of a program *path* is without the suffix of its form: ``net``."""
+    return _unversioned(path).stem
+
+
+def _unversioned(path: Path) -> Path:
+    return Path(re.sub(r"\.so(\.\d+)+$", ".so", path.name))
 
 
 def constants_file(text: Path) -> Path:

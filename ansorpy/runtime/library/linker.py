@@ -15,6 +15,7 @@ from ansorpy.codegen.compiler_driver import Driver, find_driver, to_linker
 from ansorpy.errors import UsageError
 from ansorpy.runtime.library.checksum import seal
 from ansorpy.runtime.library.data_object import has_large_sections
+from ansorpy.runtime.library.forms import stem_of
 from ansorpy.target import Target
 
 __all__ = [
@@ -88,7 +89,7 @@ def find_linker(target: Target) -> Linker:
 
 def library_name(path: Path) -> str:
     """Symbol prefix of library *path*: its stem as a C identifier that libc does not use so."""
-    name = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+    name = re.sub(r"\W", "_", stem_of(path), flags=re.ASCII)
     is_taken = keyword.iskeyword(name) or _OF_LIBC.fullmatch(name)
     return f"net_{name}" if not name or name[0].isdigit() or is_taken else name
 

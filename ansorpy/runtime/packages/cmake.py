@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from ansorpy.codegen.clike.comments import in_comment
-from ansorpy.runtime.header import c_type, write_header
+from ansorpy.runtime.header import beside, c_type, write_header
 from ansorpy.runtime.library.elf import soname_of
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.packages.signature import (
@@ -41,6 +41,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     config, pkgconfig, include = (
         prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
     )  # fmt: skip
+    header, example = beside(include / file)
     demand_folders(config, pkgconfig, include)
     with replacing(installed) as made:
         shutil.copy(library, made)
@@ -48,14 +49,14 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     values = {
         "name": name, "upper": name.upper(), "library": file.name, "version": version,
         "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
-        "header": f"{file.stem}.h", "statuses": list(Status), "has_soname": soname is not None,
+        "header": header.name, "statuses": list(Status), "has_soname": soname is not None,
     }  # fmt: skip
     written = [installed]
     write_header(metadata, include / file)
-    (include / f"{file.stem}_example.c").unlink()
-    written.append(include / f"{file.stem}.h")
+    example.unlink()
+    written.append(header)
     for template, path in (
-        ("library.hpp.j2", include / f"{file.stem}.hpp"),
+        ("library.hpp.j2", header.with_suffix(".hpp")),
         ("config.cmake.j2", config / f"{name}Config.cmake"),
         ("version.cmake.j2", config / f"{name}ConfigVersion.cmake"),
         ("package.pc.j2", pkgconfig / f"{name}.pc"),

@@ -155,6 +155,17 @@ def test_a_library_is_installed_under_the_name_that_programs_look_for(tmp_path: 
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_the_headers_of_a_library_have_no_version(tmp_path: Path) -> None:
+    x = ap.placeholder((3, 8), name="x")
+    y = ap.compute((3, 8), lambda i, j: x[i, j] + 1.0, name="y")
+    library = ap.build([x, y]).export(tmp_path / "net.so.1")
+    assert 'IMPORTED_SONAME "net.so.1"' in packaged(library, tmp_path / "to")
+    include = tmp_path / "to" / "include"
+    assert {path.name for path in include.iterdir()} == {"net.h", "net.hpp"}
+    assert '#include "net.h"' in (include / "net.hpp").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_an_installed_library_is_packaged_where_it_is(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     library = twice(tmp_path / "lib")
