@@ -14,10 +14,9 @@ from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Policy, compare
-from ansorpy.evaluation.onnx_inputs import input_specs, read_model
+from ansorpy.evaluation.onnx_inputs import input_specs, read_model, tensor_shapes
 from ansorpy.options import those
 from ansorpy.size_bounds import written_bounds
-from ansorpy.size_ranges import SizeRange
 
 __all__ = ["peers_timed"]
 
@@ -31,24 +30,25 @@ def peers_timed(
     """The time of the network *model* in each of the engines *against*.
 
     Raises:
-        UsageError: The network is to be compiled for a range of sizes, or there is no such engine.
+        UsageError: The network has a range of sizes, or there is no such engine.
         MissingDependency: An engine is not installed.
     """
     if not against:
         return []
-    dims, shapes = arguments.get("dims") or {}, arguments.get("shapes") or {}
-    ranges = [size for size in dims.values() if isinstance(size, SizeRange)]
-    ranges += [size for shape in shapes.values() for size in shape if isinstance(size, SizeRange)]
-    if ranges:
-        raise UsageError(
-            f"other engines cannot be timed at all sizes of {ranges[0]}",
-            hint="leave --against out here, and give it to bench",
-        )
+    dims, shapes = arguments.get("dims"), arguments.get("shapes")
     threads = arguments.get("threads") or default_threads()
     bounds = arguments.get("bounds")
     asked = Lookup(model, **those(LookupArguments, arguments))
     with with_known_inputs(asked, None) as (known, _), StatusLine(quiet=quiet) as status:
-        specs = input_specs(read_model(known.model), shapes, dims, bounds)
+        network = read_model(known.model)
+        ranges = tensor_shapes(network, shapes, dims, bounds).ranges
+        if ranges:
+            said = ", ".join(f"{dim.name}={sizes}" for dim, sizes in ranges.items())
+            raise UsageError(
+                f"other engines cannot be timed at all sizes of {said}",
+                hint="give each one size, or leave --against out here, and give it to bench",
+            )
+        specs = input_specs(network, shapes, dims, bounds)
         given = {
             "path": str(known.model), "threads": threads,
             "shapes": {s.name: s.shape for s in specs}, "bounds": written_bounds(bounds),

@@ -13,11 +13,11 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.inputs import InputSpec
 from ansorpy.frontend.onnx import runnable_shapes
 from ansorpy.frontend.onnx.reader import read_file
-from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
+from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes, network_inputs
 from ansorpy.size_bounds import AnyBound, known_bounds
 from ansorpy.size_ranges import AnySize
 
-__all__ = ["dimension_sizes", "input_specs", "read_model"]
+__all__ = ["dimension_sizes", "input_specs", "read_model", "tensor_shapes"]
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
@@ -27,6 +27,24 @@ def read_model(path: str | Path) -> onnx.ModelProto:
         ForeignFile: The file does not exist, cannot be read, or is not an ONNX model.
     """
     return read_file(Path(path))
+
+
+def tensor_shapes(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
+) -> InputShapes:
+    """The shapes of the inputs of *model*, with *shapes* and *dims* filled in.
+
+    Raises:
+        UsageError: A name is unknown, or a size is wrong or contradicts the model.
+        UnsupportedModel: A range is needed, and the model cannot be imported.
+    """
+    found = input_shapes(model, shapes, dims)
+    if found.assumed:  # operators may need dimensions to be equal
+        found = runnable_shapes(model, shapes, dims, bounds)
+    return found
 
 
 def input_specs(
@@ -44,10 +62,7 @@ def input_specs(
             tensor.
         UnsupportedModel: A range is needed, and the model cannot be imported.
     """
-    found = input_shapes(model, shapes, dims)
-    if found.assumed:  # operators may need dimensions to be equal
-        found = runnable_shapes(model, shapes, dims, bounds)
-    usual = found.usual
+    usual = tensor_shapes(model, shapes, dims, bounds).usual
     held = known_bounds(bounds)
     return [
         InputSpec(i.name, usual[i.name], _dtype(i), held.get(i.name)) for i in network_inputs(model)
