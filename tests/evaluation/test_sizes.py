@@ -117,6 +117,15 @@ def test_table_plot_and_json() -> None:
     assert data["sizes"][1]["engines"]["openvino"]["median_ms"] == pytest.approx(100.0)
 
 
+def test_callers_and_precisions_are_said() -> None:
+    timings = {"ansorpy": Timing("1", precision="float32", streams=2)}
+    timings["ansorpy"].add([0.002])
+    comparison = SizesComparison("net", 1, [{"n": 3}, {"n": 4}], [timings] * 2, streams=2)
+    assert comparison.table().title == "net, 1 thread, 2 callers at once"
+    assert comparison.to_dict()["streams"] == 2
+    assert comparison.parts()[2:] == ["computed in float32 types: ansorpy"]
+
+
 def test_one_engine_alone_has_no_ratios() -> None:
     comparison = SizesComparison("net", 1, [{"n": 3}], [{"ansorpy": timing(2.0)}])
     assert comparison.table().text().splitlines()[2:] == ["3       2.000"]

@@ -106,8 +106,7 @@ class Comparison(_Shown):
             columns["rate"] = [f"{t.per_s / first.per_s:.2f}x" for t in timings]
         else:
             columns["time"] = [f"{t.median_ms / first.median_ms:.2f}x" for t in timings]
-        title = _title(self.model, self.threads)
-        title += f", {self.streams} callers at once" if self.streams > 1 else ""
+        title = _title(self.model, self.threads, self.streams)
         numeric = frozenset(columns) - {"engine", "version"}
         return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), numeric)
 
@@ -117,12 +116,7 @@ class Comparison(_Shown):
 
     def precisions(self) -> str:
         """In which types each engine computed."""
-        found: dict[str, list[str]] = {}
-        for name, timing in self.timings.items():
-            found.setdefault(timing.precision, []).append(name)
-        return "computed in " + "; ".join(
-            f"{precision} types: {', '.join(names)}" for precision, names in found.items()
-        )
+        return _precisions(self.timings)
 
     def bars(self, columns: int = 40) -> str:
         """A bar for each engine: its median time or, with several callers, its calls a second."""
@@ -151,6 +145,7 @@ class SizesComparison(_Shown):
     sizes: Sequence[Mapping[str, int]]
     timings: Sequence[Mapping[str, Timing]]
     profiles: Sequence[Sequence[CallTime]] = ()
+    streams: int = 1
 
     def __repr__(self) -> str:
         title, count = _title(self.model, self.threads), len(self.sizes)
@@ -167,7 +162,7 @@ class SizesComparison(_Shown):
             for size, calls in zip(self.sizes, self.profiles, strict=False)
             for part in _profile(calls, named(size))
         ]
-        return [self.table(), self.plot(), *unsteady, *profiles]
+        return [self.table(), self.plot(), _precisions(self.timings[0]), *unsteady, *profiles]
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-serializable values: as :class:`Comparison` for each size."""
@@ -180,6 +175,7 @@ class SizesComparison(_Shown):
         return {
             "model": self.model,
             "threads": self.threads,
+            "streams": self.streams,
             "machine": _machine(),
             "sizes": rows,
             "ratios": self.ratios(),
@@ -208,7 +204,7 @@ class SizesComparison(_Shown):
             blank = [""] * len(self.sizes[0])
             means = [cell for ratio in self.ratios().values() for cell in ("", f"{ratio:.2f}x")]
             rows.append(tuple([*blank, "mean", *means]))
-        title = _title(self.model, self.threads)
+        title = _title(self.model, self.threads, self.streams)
         return Table(title, tuple(heading), tuple(rows), frozenset(heading))
 
     def plot(self, columns: int = 60) -> str:
@@ -265,8 +261,19 @@ def _ratio(timings: Mapping[str, Timing], name: str) -> float:
     return timings[name].median_ms / next(iter(timings.values())).median_ms
 
 
-def _title(model: str, threads: int) -> str:
-    return f"{model}, {threads} thread{'s' if threads > 1 else ''}"
+def _title(model: str, threads: int, streams: int = 1) -> str:
+    callers = f", {streams} callers at once" if streams > 1 else ""
+    return f"{model}, {threads} thread{'s' if threads > 1 else ''}{callers}"
+
+
+def _precisions(timings: Mapping[str, Timing]) -> str:
+    """In which types each engine computed."""
+    found: dict[str, list[str]] = {}
+    for name, timing in timings.items():
+        found.setdefault(timing.precision, []).append(name)
+    return "computed in " + "; ".join(
+        f"{precision} types: {', '.join(names)}" for precision, names in found.items()
+    )
 
 
 def _machine() -> dict[str, Any]:
