@@ -33,8 +33,9 @@ from ansorpy.runtime.sizes import Ports, SizedPorts
 
 if TYPE_CHECKING:
     from ansorpy.arrays import Array
+    from ansorpy.runtime.library.metadata import Metadata
 
-__all__ = ["Model", "Operands", "Runs", "Signature", "load"]
+__all__ = ["Model", "Operands", "Runs", "Signature", "load", "usual_threads"]
 
 
 class Runs(Protocol):
@@ -399,9 +400,14 @@ def load(path: str | Path) -> Model:
     """
     library = open_library(Path(path))
     metadata = library.metadata
-    threads = NUM_THREADS.get() or min(metadata.threads, available_cores())
     ports = metadata.input_ports, metadata.output_ports
     signature = Signature(
-        metadata.name, *ports, threads, metadata.constant_bytes, metadata.port_aliases
-    )
+        metadata.name, *ports, usual_threads(metadata), metadata.constant_bytes,
+        metadata.port_aliases,
+    )  # fmt: skip
     return Model(signature, library.executable, check=library.check)
+
+
+def usual_threads(metadata: Metadata) -> int:
+    """The number of threads with which :func:`load` lets a library run."""
+    return NUM_THREADS.get() or min(metadata.threads, available_cores())

@@ -14,6 +14,7 @@ import onnx
 import pytest
 
 import ansorpy as ap
+from ansorpy import config
 from ansorpy.api.evaluate import bench, libraries, models, sizes
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.sizes import points_of
@@ -21,6 +22,7 @@ from ansorpy.cli import next_command, peers
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.result import Comparison
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.evaluation.engines.protocol import open_peer, open_peer_at
 from ansorpy.evaluation.inputs import port_shapes
@@ -67,17 +69,19 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     rows = ap.dim("rows", 5, 40)
     described = SimpleNamespace(
         input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
-        median_ms=None,
+        median_ms=None, target=SimpleNamespace(is_gpu=False),
     )  # fmt: skip
     for home in (libraries, models, sizes, bench, next_command):
         monkeypatch.setattr(home, "read_library", lambda path: (described, None))
     return str(path)
 
 
-def test_the_next_command_states_a_size_of_each_dimension(library: str) -> None:
+@pytest.mark.parametrize("version", ["", ".1"])
+def test_the_next_command_states_a_size_of_each_dimension(library: str, version: str) -> None:
     """Without one, verbs refuse the library."""
-    said = next_command.after_library(Path(library), Lookup(Path("net.onnx"), threads=1), 1)
-    assert said.startswith(f"ansorpy bench {library} ")
+    path, lookup = Path(library + version), Lookup(Path("net.onnx"), threads=1)
+    said = next_command.after_library(path, lookup, 1)
+    assert said.startswith(f"ansorpy bench {path} ")
     assert said.endswith(" --threads 1 --dim rows=14")
 
 
@@ -117,10 +121,30 @@ def test_a_list_of_sizes_is_timed_size_by_size(
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in printed[2:5]] == ["5", "7", "40"]
     assert printed[5].split() == ["mean", "1.00x"] and "* ansorpy, + openvino" in printed[6]
-    assert main([*asked, "--json"]) == 0
+    assert main([*asked, "--streams", "2", "--json"]) == 0
     data = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert data["streams"] == 2
     assert [row["dims"]["rows"] for row in data["sizes"]] == [5, 7, 40]
     assert list(data["sizes"][0]["engines"]) == ["ansorpy"]
+
+
+@pytest.mark.parametrize(("is_gpu", "threads"), [(False, 1), (True, 2)])
+def test_engines_have_the_threads_of_a_library(
+    library: str, timed: list[Contender], is_gpu: bool, threads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.delenv("ANSORPY_NUM_THREADS", raising=False)
+    monkeypatch.setattr(config, "available_cores", lambda: 2)
+    described, *_ = bench.read_library(Path(library))
+    monkeypatch.setattr(described, "target", SimpleNamespace(is_gpu=is_gpu))
+    original = Path(library).with_suffix(".onnx")
+    onnx.save(graph_model([node("Relu", "x", "y")], {"x": (1, 7, 3)}, ["y"]), original)
+    found = ap.bench(library, original, against=["onnxruntime"], dims={"rows": 7})
+    ours, theirs = timed
+    assert ours.arguments["arguments"]["threads"] == theirs.arguments["threads"] == threads
+    assert isinstance(found, Comparison) and found.threads == threads
+    ap.bench(library, original, against=["onnxruntime"], dims={"rows": 7}, threads=3)
+    assert timed[0].arguments["arguments"]["threads"] == timed[1].arguments["threads"] == 3
 
 
 def test_the_network_of_another_library_is_told(
@@ -211,6 +235,20 @@ def test_engines_get_data_within_the_bounds(
     for engine in (alone, several, beside):
         engine.run()
         assert 6 <= engine.outputs()["y"].size <= 27
+
+
+@pytest.mark.parametrize("sizes", [[], ["--dim", "n=2..9"], ["--shape", "x=2..9x3"]])
+def test_other_engines_are_timed_at_one_size(
+    network: Path, sizes: list[str], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(peers, "compare", Mock(side_effect=UsageError("enough")))
+    asked = ["compile", str(network), "--threads", "1", "--against", "reference", "-q"]
+    assert main([*asked, *sizes]) == 2
+    said = "2..9" if sizes else "1..512"
+    assert f"cannot be timed at all sizes of n={said}" in capsys.readouterr().err
+    assert main([*asked, "--dim", "n=2"]) == 2
+    assert capsys.readouterr().err == "error: enough\n"
 
 
 def test_bench_says_that_programs_are_predicted(

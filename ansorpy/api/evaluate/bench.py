@@ -27,7 +27,7 @@ from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.options import with_arguments
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.shared_library import read_library
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.model import Model, usual_threads
 from ansorpy.size_bounds import written_bounds
 from ansorpy.target import Target
 
@@ -82,14 +82,15 @@ def bench(
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
     """
     load_plugins(plugins)
-    peer_threads = arguments.get("threads") or default_threads()
     target = arguments.get("target") or "host"
     target = target if isinstance(target, Target) else Target.parse(target)
-    arguments["threads"] = target.threads(arguments.get("threads"))
     with ExitStack() as stack:
         if isinstance(model, Model):
             folder = stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))
             model = model.export(Path(folder, "model.so"))
+        threads = arguments.get("threads") or _own_threads(Path(model))
+        peer_threads = threads or default_threads()
+        arguments["threads"] = target.threads(threads)
         known = with_known_inputs(
             Lookup(Path(model), plugins=plugins, **arguments),
             None if network is None else Path(network),
@@ -98,6 +99,14 @@ def bench(
         told, loaded = progress or _silent, [str(plugin) for plugin in plugins]
         timed = _Bench(original, against, seed, peer_threads, profile, trace, loaded, streams, told)
         return timed.run(lookup)
+
+
+def _own_threads(model: Path) -> int | None:
+    """The threads with which a library for a CPU is loaded; None for other models."""
+    if not is_library(model):
+        return None
+    metadata = read_library(model)[0]
+    return None if metadata.target.is_gpu else usual_threads(metadata)
 
 
 @dataclass(frozen=True)
@@ -144,7 +153,7 @@ class _Bench:
             dict(enumerate(map(named, points))),
             policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
         )  # fmt: skip
-        return SizesComparison(name, threads, points, [*at_each], profiles)
+        return SizesComparison(name, threads, points, [*at_each], profiles, self.streams)
 
     def _ours(self, lookup: Lookup, factory: str, given: Mapping[str, object]) -> Contender:
         """Our engine, made by a *factory* of :mod:`ansorpy.api.evaluate.engine`."""

@@ -64,6 +64,11 @@ class _Machine(_Part):
     cpu: str
     required: tuple[str, ...]
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether its programs are for a GPU."""
+        return self.cpu.startswith("sm_")
+
 
 class ProgramSpec(_Part):
     """A program whose ``schedule`` is known (:mod:`ansorpy.runtime.schedules`).
