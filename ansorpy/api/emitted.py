@@ -18,10 +18,15 @@ from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.target import Target
 from ansorpy.targets.c import c_target
 
-__all__ = ["emitted_plan", "emitted_target"]
+__all__ = ["default_form", "emitted_plan", "emitted_target"]
 
 _C = "c"
 """A readable form of some code generators."""
+
+
+def default_form(target: Target) -> Form:
+    """The form of programs for *target* where the user names none: C, or a shared library."""
+    return Form.C if _is_c(target) else Form.SO
 
 
 def emitted_target(path: Path, target: Target, threads: int) -> Target:
@@ -30,10 +35,13 @@ def emitted_target(path: Path, target: Target, threads: int) -> Target:
     Raises:
         UsageError: Programs for *target* cannot be written as C.
     """
-    is_c = _C in codegen_of(target).forms
-    if form_of(path) is not Form.C or is_c:
+    if form_of(path) is not Form.C or _is_c(target):
         return target
     return c_target(target.with_threads(threads))
+
+
+def _is_c(target: Target) -> bool:
+    return _C in codegen_of(target).forms
 
 
 def emitted_plan(

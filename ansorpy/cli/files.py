@@ -36,14 +36,17 @@ _NOT_NUMPY = (
 """What numpy, its parser of headers and zipfile raise for other files and damaged ones."""
 
 
-def emitted_path(model: Path, output: Path | None, emit: Form | None) -> Path:
-    """The path for the program of *model*: *output*, or the model's name with a suffix for *emit*.
+def emitted_path(
+    model: Path, output: Path | None, emit: Form | None, default: Form = Form.SO
+) -> Path:
+    """The path for the program of *model*: *output*, or the model's name with the suffix of *emit*
+    or of the *default* form.
 
     Raises:
         UsageError: That path is the model's own file, or the name of no form or of another one
             than *emit*.
     """
-    suffix = (emit or Form.SO).suffix
+    suffix = (emit or default).suffix
     library, is_model = output or Path(f"{model.stem}{suffix}"), False
     with suppress(OSError):  # there is no such file, or cannot be
         is_model = library.samefile(model)

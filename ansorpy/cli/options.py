@@ -72,7 +72,8 @@ Emit = Annotated[
     typer.Option(
         "--emit",
         help="What to write: a shared (so) or static library (a), an object (o), C source (c), "
-        "LLVM IR (ll), assembly (asm); default: by the suffix of the output, else so.",
+        "LLVM IR (ll), assembly (asm); default: by the suffix of the output, else so, "
+        "or c for the target c.",
     ),
 ]
 PackOption = Annotated[

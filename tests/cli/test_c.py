@@ -57,6 +57,12 @@ def test_a_network_is_compiled_for_a_machine_with_small_words(net: str) -> None:
     assert_verified("mcu.c", net)
 
 
+@pytest.mark.parametrize("verb", ["export", "compile --effort none"])
+def test_c_is_the_default_form_of_its_target(verb: str, net: str) -> None:
+    assert main([*verb.split(), net, "--target", "c:word=32"]) == 0
+    assert Path("net.c").exists() and not Path("net.so").exists()
+
+
 def test_its_programs_are_shown_as_c(net: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", net, "--target", "c", "--task", "0", "--as", "c"]) == 0
     assert "int32_t kernel(void *const *args" in capsys.readouterr().out

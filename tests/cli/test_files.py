@@ -19,6 +19,7 @@ from ansorpy.cli.files import (
 )
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.extents import dim
+from ansorpy.runtime.library.forms import Form
 from ansorpy.runtime.ports import Port
 from ansorpy.size_ranges import SizeRange
 
@@ -71,6 +72,8 @@ def test_a_library_does_not_replace_its_model(tmp_path: Path) -> None:
     model.write_bytes(b"x")
     link.symlink_to(model)
     assert emitted_path(model, None, None) == Path("net.so")
+    assert emitted_path(model, None, None, Form.C) == Path("net.c")
+    assert emitted_path(model, None, Form.A, Form.C) == Path("net.a")
     assert emitted_path(model, tmp_path / "net.so", None) == tmp_path / "net.so"
     for output in (model, link):
         with pytest.raises(UsageError, match="would replace the model"):

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
 import pytest
 
+from ansorpy.api.evaluate import report
+from ansorpy.cli import searching
 from ansorpy.cli.main import main
+from ansorpy.target import Target
 from tests.evaluation.page.conftest import tuned as tuned
 from tests.evaluation.page.test_facts import BENCH, VERIFIED
 from tests.frontend.models import graph_model, node
@@ -49,6 +54,27 @@ def test_compile_reports_its_search(tmp_path: Path, capfd: pytest.CaptureFixture
     assert f"wrote {page}" in capfd.readouterr().out
     assert main(["compile", *search, "--effort", "none", "--report", str(page)]) == 2
     assert "a report shows a search, and this effort measures nothing" in capfd.readouterr().err
+
+
+@pytest.mark.skipif("x86" not in Target.host().triple, reason="needs an x86 CPU")
+def test_a_page_shows_the_first_target_that_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: dict[str, Any] = {}
+    written = SimpleNamespace(versions=[Mock(), Mock()], tell=lambda talk, lookup: None)
+    monkeypatch.setattr(Target, "runs_on_host", lambda target: target.name == "host")
+    monkeypatch.setattr(report, "demand_charts", lambda: None)
+    monkeypatch.setattr(report, "write_report", lambda *page, **what: seen.update(what))
+    monkeypatch.setattr(searching, "write_library", lambda runs, *rest: written)
+    model = tmp_path / "one.onnx"
+    onnx.save(graph_model([node("Relu", "x", "y")], {"x": (3, 7)}, ["y"]), model)
+    asked = ["compile", str(model), "-o", str(tmp_path / "one.a"), "--db", str(tmp_path / "t.db")]
+    targets = ["--target", "x86-64-v2,host", "--trials", "3"]
+    assert main([*asked, *targets, "--report", str(tmp_path / "page.html"), "-v"]) == 0
+    assert seen["shown"].plan is written.versions[1].plan
+    [task] = seen["tasks"]
+    assert Target.host().key in task
+    assert "seconds" in capsys.readouterr().err
 
 
 def test_wrong_use(tuned: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

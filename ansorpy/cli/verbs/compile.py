@@ -41,7 +41,7 @@ __all__ = ["compile"]
 def compile(
     model: ModelFile,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
+        Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so, or .c.")
     ] = None,
     *,
     emit: Emit = None,
@@ -59,7 +59,7 @@ def compile(
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
-    from ansorpy.api.emitted import emitted_target
+    from ansorpy.api.emitted import default_form, emitted_target
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.plugins import load_plugins
@@ -72,24 +72,26 @@ def compile(
 
     load_plugins(plugin or ())
     requests = requests_of(those(SearchArguments, arguments))
+    searched = next((n for n, r in enumerate(requests) if r.budget is not None), 0)
     bounds = latencies_by_network("--latency-bound", latency_bound or (), [model.stem])
     spec = NetworkSpec(
         model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
     )  # fmt: skip
-    library = emitted_path(model, output, emit)
+    library = emitted_path(model, output, emit, default_form(requests[0].target))
     emitted = [emitted_target(library, r.target, r.threads) for r in requests]
     check_exportable(library, emitted, pack)
     if report is not None:
-        _demand_report(report, requests[0])
+        _demand_report(report, requests[searched])
     talk = Talk(quiet, verbose, as_json)
     peers = _peers(model, arguments, against, quiet=quiet) if against else []
-    with accounted(requests[0], talk):
+    with accounted(requests[searched], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
         lookup = Lookup(model, plugins=plugin or (), **those(LookupArguments, arguments))
         again = export_command(lookup, library, memory=arguments.get("memory"), pack=pack)
         written = write_library(runs, library, pack, talk, peers, [again])
     if report is not None:
-        _write_report(report, requests[0].db, runs[0][0].tasks, written.versions[0].plan)
+        tasks, plan = runs[searched][0].tasks, written.versions[searched].plan
+        _write_report(report, requests[0].db, tasks, plan)
         said = {"event": "report", "page": str(report)}
         print(json.dumps(said) if as_json else f"wrote {report}")
     written.tell(talk, lookup)

@@ -19,7 +19,7 @@ __all__ = ["export"]
 def export(
     model: ModelFile,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The file; default: MODEL's name.so.")
+        Path | None, typer.Option("-o", "--output", help="The file; default: MODEL's name.so, or .c.")
     ] = None,
     *,
     emit: Emit = None,
@@ -30,7 +30,7 @@ def export(
     **arguments: Unpack[ExportArguments],
 ) -> None:
     """Write a library of the best recorded programs; those missing are predicted."""
-    from ansorpy.api.emitted import emitted_target
+    from ansorpy.api.emitted import default_form, emitted_target
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.plugins import load_plugins
@@ -41,10 +41,11 @@ def export(
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
-    library, known = emitted_path(model, output, emit), those(LookupArguments, arguments)
+    known = those(LookupArguments, arguments)
     names = targets_of(known.get("target"))
     lookups = [Lookup(model, plugins=plugin or (), **{**known, "target": name}) for name in names]
     asked = [lookup.request for lookup in lookups]
+    library = emitted_path(model, output, emit, default_form(asked[0].target))
     emitted = [emitted_target(library, r.target, r.threads) for r in asked]
     check_exportable(library, emitted, pack)
     spec = NetworkSpec(model, **those(NetworkArguments, arguments))

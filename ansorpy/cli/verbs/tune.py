@@ -49,6 +49,7 @@ def tune(
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
     from ansorpy.api.display.text import comparisons
+    from ansorpy.api.emitted import default_form
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
     from ansorpy.api.plugins import load_plugins
@@ -77,8 +78,11 @@ def tune(
     talk = Talk(quiet, verbose, as_json)
     known = those(LookupArguments, arguments)
     lookups = [Lookup(model, plugins=plugin or (), **known) for model in models]
-    memory, named = shared.get("memory"), zip(lookups, names, strict=True)
-    exports = [export_command(lookup, _library(name), memory=memory) for lookup, name in named]
+    memory, suffix = shared.get("memory"), default_form(request.target).suffix
+    exports = [
+        export_command(lookup, _library(name, suffix), memory=memory)
+        for lookup, name in zip(lookups, names, strict=True)
+    ]
     with accounted(request, talk):
         networks = open_networks(specs, request)
         with followed(request, talk, exports) as (following, board):
@@ -109,9 +113,9 @@ def _demand_kept(database: Path) -> None:
         )
 
 
-def _library(name: str) -> Path:
+def _library(name: str, suffix: str) -> Path:
     """The library, in this folder, of the network called *name*."""
-    return Path(f"{name.replace(os.sep, '-').lstrip('.-')}.so")
+    return Path(f"{name.replace(os.sep, '-').lstrip('.-')}{suffix}")
 
 
 def _found(finished: Finished, export: str) -> dict[str, Any]:
