@@ -62,15 +62,20 @@ def test_ports_at_sizes() -> None:
 
 
 @pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What looks like a library whose input has 5 to 40 rows."""
-    path = tmp_path / "net.so"
-    path.write_bytes(b"\x7fELF")
+def described() -> SimpleNamespace:
+    """The metadata of a library whose input has 5 to 40 rows."""
     rows = ap.dim("rows", 5, 40)
-    described = SimpleNamespace(
+    return SimpleNamespace(
         input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
         median_ms=None, target=SimpleNamespace(is_gpu=False),
     )  # fmt: skip
+
+
+@pytest.fixture
+def library(described: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What looks like the library *described*."""
+    path = tmp_path / "net.so"
+    path.write_bytes(b"\x7fELF")
     for home in (libraries, models, sizes, bench, next_command):
         monkeypatch.setattr(home, "read_library", lambda path: (described, None))
     return str(path)
@@ -130,13 +135,12 @@ def test_a_list_of_sizes_is_timed_size_by_size(
 
 @pytest.mark.parametrize(("is_gpu", "threads"), [(False, 1), (True, 2)])
 def test_engines_have_the_threads_of_a_library(
-    library: str, timed: list[Contender], is_gpu: bool, threads: int,
+    library: str, described: SimpleNamespace, timed: list[Contender], is_gpu: bool, threads: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.delenv("ANSORPY_NUM_THREADS", raising=False)
     monkeypatch.setattr(config, "available_cores", lambda: 2)
-    described, *_ = bench.read_library(Path(library))
-    monkeypatch.setattr(described, "target", SimpleNamespace(is_gpu=is_gpu))
+    described.target.is_gpu = is_gpu
     original = Path(library).with_suffix(".onnx")
     onnx.save(graph_model([node("Relu", "x", "y")], {"x": (1, 7, 3)}, ["y"]), original)
     found = ap.bench(library, original, against=["onnxruntime"], dims={"rows": 7})
@@ -245,7 +249,7 @@ def test_other_engines_are_timed_at_one_size(
     monkeypatch.setattr(peers, "compare", Mock(side_effect=UsageError("enough")))
     asked = ["compile", str(network), "--threads", "1", "--against", "reference", "-q"]
     assert main([*asked, *sizes]) == 2
-    said = "2..9" if sizes else "1..512"
+    said = "2..9" if sizes else "1..32"
     assert f"cannot be timed at all sizes of n={said}" in capsys.readouterr().err
     assert main([*asked, "--dim", "n=2"]) == 2
     assert capsys.readouterr().err == "error: enough\n"
