@@ -58,9 +58,21 @@ def test_a_network_is_compiled_for_a_machine_with_small_words(net: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["export", "compile --effort none"])
-def test_c_is_the_default_form_of_its_target(verb: str, net: str) -> None:
-    assert main([*verb.split(), net, "--target", "c:word=32"]) == 0
-    assert Path("net.c").exists() and not Path("net.so").exists()
+def test_c_is_the_default_form_of_its_target(
+    verb: str, net: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("net.c").mkdir()
+    assert main([*verb.split(), net, "--target", "c:word=32"]) == 2
+    assert "/net.c" in capsys.readouterr().err
+
+
+def test_the_command_after_tuning_writes_c(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, db = tmp_path / "one.onnx", str(tmp_path / "t.db")
+    onnx.save(graph_model([node("Relu", "x", "y")], {"x": (3, 7)}, ["y"]), model)
+    assert main(["tune", str(model), "--target", "c", "--effort", "none", "--db", db]) == 0
+    assert f"next: ansorpy export {model} -o one.c " in capsys.readouterr().out
 
 
 def test_its_programs_are_shown_as_c(net: str, capsys: pytest.CaptureFixture[str]) -> None:

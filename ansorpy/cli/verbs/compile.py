@@ -41,7 +41,7 @@ __all__ = ["compile"]
 def compile(
     model: ModelFile,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so, or .c.")
+        Path | None, typer.Option("-o", "--output", help="Default: MODEL's name.so, or .c.")
     ] = None,
     *,
     emit: Emit = None,

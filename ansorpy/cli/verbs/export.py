@@ -19,7 +19,7 @@ __all__ = ["export"]
 def export(
     model: ModelFile,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The file; default: MODEL's name.so, or .c.")
+        Path | None, typer.Option("-o", "--output", help="Default: MODEL's name.so, or .c.")
     ] = None,
     *,
     emit: Emit = None,

@@ -30,6 +30,7 @@ from ansorpy.options import those
 if TYPE_CHECKING:
     from ansorpy.api.display.board import Board
     from ansorpy.api.networks import Finished
+    from ansorpy.api.request import Request
 
 __all__ = ["tune"]
 
@@ -49,7 +50,6 @@ def tune(
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
     from ansorpy.api.display.text import comparisons
-    from ansorpy.api.emitted import default_form
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
     from ansorpy.api.plugins import load_plugins
@@ -78,11 +78,8 @@ def tune(
     talk = Talk(quiet, verbose, as_json)
     known = those(LookupArguments, arguments)
     lookups = [Lookup(model, plugins=plugin or (), **known) for model in models]
-    memory, suffix = shared.get("memory"), default_form(request.target).suffix
-    exports = [
-        export_command(lookup, _library(name, suffix), memory=memory)
-        for lookup, name in zip(lookups, names, strict=True)
-    ]
+    memory, named = shared.get("memory"), zip(lookups, names, strict=True)
+    exports = [export_command(one, _library(name, request), memory=memory) for one, name in named]
     with accounted(request, talk):
         networks = open_networks(specs, request)
         with followed(request, talk, exports) as (following, board):
@@ -113,8 +110,11 @@ def _demand_kept(database: Path) -> None:
         )
 
 
-def _library(name: str, suffix: str) -> Path:
+def _library(name: str, request: Request) -> Path:
     """The library, in this folder, of the network called *name*."""
+    from ansorpy.api.emitted import default_form
+
+    suffix = default_form(request.target).suffix
     return Path(f"{name.replace(os.sep, '-').lstrip('.-')}{suffix}")
 
 
