@@ -176,7 +176,7 @@ def test_where_a_program_is_refuted_for_all_sizes_the_next_best_is_taken(
 ) -> None:
     asked = refuting(monkeypatch, 1)
     for _ in range(2):
-        kernel = ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=1)
+        kernel = ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
         for n in (1, 4, 9):
             given = rng.random((n, 8), np.float32)
             np.testing.assert_array_equal(kernel(given), given * 2)
@@ -196,7 +196,7 @@ def test_where_all_programs_for_all_sizes_are_refuted_there_is_none(
 ) -> None:
     refuting(monkeypatch, 100)
     with pytest.raises(NoValidProgram, match="is left\nrefuted: x is read at 9 in dimension 0"):
-        ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=1)
+        ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
 
 
 def test_several_dimensions_share_one_schedule(tmp_path: Path, rng: Rng) -> None:
