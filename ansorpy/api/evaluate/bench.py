@@ -81,8 +81,8 @@ def bench(
         EngineFailure: The process of an engine died or hung.
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
     """
-    load_plugins(plugins)
     seed = SEED.get() if seed is None else seed
+    load_plugins(plugins)
     peer_threads = arguments.get("threads") or default_threads()
     target = arguments.get("target") or "host"
     target = target if isinstance(target, Target) else Target.parse(target)
