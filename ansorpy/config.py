@@ -99,8 +99,8 @@ DUMP: Knob[Path | None] = Knob(
 VERIFY: Knob[bool] = Knob(
     "ANSORPY_VERIFY", "1 checks every loop program after lowering", False, _flag, "0 or 1"
 )
-SEED: Knob[int | None] = Knob(
-    "ANSORPY_SEED", "seed used where no seed is given", None, _at_least(0), "a seed, 0 or more"
+SEED: Knob[int] = Knob(
+    "ANSORPY_SEED", "seed used where no seed is given", 0, _at_least(0), "a seed, 0 or more"
 )
 CACHE: Knob[Path | None] = Knob(
     "ANSORPY_CACHE",

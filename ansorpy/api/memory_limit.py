@@ -73,7 +73,8 @@ def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
     """Choose the best program of each task of *project*, within its memory (:func:`room_of`).
 
     If the best programs take too much, some tasks use another definition: those that lose the
-    least time per byte saved.
+    least time per byte saved.  One workspace counts, as for a library; calls that overlap on a GPU
+    in this process have more.
 
     Raises:
         UsageError: No known programs fit the allowed memory.

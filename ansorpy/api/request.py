@@ -91,7 +91,7 @@ class Request:
             parts=Parts(**those(PartArguments, given)),
             db=default_database() if db is None else Path(db),
             workers=given["workers"],
-            seed=(SEED.get() or 0) if given["seed"] is None else given["seed"],
+            seed=SEED.get() if given["seed"] is None else given["seed"],
             preset=preset,
             listener=listener,
             stop=stop,

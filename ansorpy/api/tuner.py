@@ -321,15 +321,22 @@ class Tuner:
     def proof(self, task: Task, state: State) -> Proof:
         """The proof by isl for *state*; a program that isl refutes is recorded as such."""
         proof = self.prover.prove(state)
-        if not proof.refuted:
-            return proof
-        reason = proof.refuted[0].message
-        record = self.database.lookup(task, state)
-        if record is None or record.kind is not TrialKind.REFUTED:
-            _LOG.warning("%s: skipping a program that is refuted: %s", task.name, reason)
+        if proof.refuted:
+            self.refute([task], state, proof.refuted[0].message)
+        return proof
+
+    def refute(self, tasks: Sequence[Task], state: State, reason: str) -> None:
+        """Record *state*, a program of *tasks*, as refuted, with a warning if that is new."""
+        known = [self.database.lookup(task, state) for task in tasks]
+        new = [
+            task for task, record in zip(tasks, known, strict=True)
+            if record is None or record.kind is not TrialKind.REFUTED
+        ]  # fmt: skip
+        if new:
+            _LOG.warning("%s: skipping a program that is refuted: %s", new[0].name, reason)
+        for task in new:
             trial = self.database.start(task, state)
             self.database.complete(trial, MeasureResult(TrialKind.REFUTED, reason=reason))
-        return proof
 
     def predicted_directly(self, task: Task) -> Chosen:
         """A program that computes *task* by its own definition, even if others are faster."""

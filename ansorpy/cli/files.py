@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ansorpy.config import SEED
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
@@ -73,8 +74,9 @@ def feeds(
     """The input arrays for *specs*.
 
     *given*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
-    ``name=random[:seed]``; inputs not given are random with seed 0.  Random ones have the sizes
-    that *dims* states, or the shapes of the files, or else usual sizes of the ranges in *dims*.
+    ``name=random[:seed]``; inputs not given are random.  Random ones have the sizes that *dims*
+    states, or the shapes of the files, or else usual sizes of the ranges in *dims*; their seed is
+    ``ANSORPY_SEED`` (0) where none is given.
 
     Raises:
         UsageError: A name is unknown, a shape or type does not match the input, or nothing tells
@@ -82,7 +84,7 @@ def feeds(
         ForeignFile: A file does not contain an array.
     """
     by_name = {spec.name: spec for spec in specs}
-    seeds = dict.fromkeys(by_name, 0)
+    seeds = dict.fromkeys(by_name, SEED.get())
     found: dict[str, Array] = {}
     for item in given:
         name, separator, source = item.partition("=")
@@ -92,7 +94,7 @@ def feeds(
             )
         kind, _, seed = source.partition(":")
         if kind == "random" and (not seed or seed.isdecimal()):
-            seeds[name] = int(seed or 0)
+            seeds[name] = int(seed or SEED.get())
         else:
             found[name] = _value(by_name[name], source)
     stated = {name: size_of(size, name) for name, size in (dims or {}).items()}

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from ansorpy.cli.completion import completion_of
-from ansorpy.config import SEED
 from ansorpy.runtime.library.forms import Form, Pack
 
 __all__ = [
@@ -84,7 +83,10 @@ PackOption = Annotated[
         "packed by init (at-init, the default), or stored ready to read (in-file).",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of all random choices.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="Seed of all random choices; default: ANSORPY_SEED, or 0."),
+]
 Quiet = Annotated[
     bool, typer.Option("-q", "--quiet", help="Say nothing but warnings, errors and the result.")
 ]

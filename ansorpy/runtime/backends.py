@@ -14,6 +14,7 @@ from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
@@ -68,6 +69,9 @@ class Runtime(Protocol):
         Raises:
             UsageError: What runs elsewhere, on a GPU, cannot be recorded.
         """
+
+    def footprint(self, plan: ExecutionPlan) -> Footprint:
+        """The memory that a run of the loaded *plan* needs, at its largest sizes."""
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         """GPU kernels that a call of *code* launches; 0 on CPUs, which call it directly.

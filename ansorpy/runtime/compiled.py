@@ -68,7 +68,7 @@ class CompiledModel(Model):
     @property
     def footprint(self) -> Footprint:
         """The memory that a run needs, at the largest sizes of its dimensions."""
-        return self._plan.footprint
+        return runtime_of(self._plan.target).footprint(self._plan)
 
     def profile(
         self, feeds: Mapping[str, Any], *, runs: int = 50, threads: int | None = None

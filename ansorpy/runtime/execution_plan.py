@@ -168,7 +168,7 @@ class ExecutionPlan:
 
     @property
     def footprint(self) -> Footprint:
-        """The memory that a run needs, at the largest sizes of its dimensions."""
+        """The memory that a run needs whose calls do not overlap, at the largest sizes."""
         shared = {alias.input for alias in self.aliases}
         own = [port for number, port in enumerate(self.inputs) if number not in shared]
         return Footprint(

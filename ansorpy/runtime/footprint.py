@@ -15,9 +15,9 @@ class Footprint:
         constants: Constants as the code reads them: packed, padded, transformed; shared by all
             runs.
         arena: Intermediate values.
-        workspace: Scratch memory of the call that needs the most, for all of its threads.  None
-            before code is generated; the constants are then the original ones, and no result
-            overwrites an operand.
+        workspace: Scratch memory of the call that needs the most, for all of its threads; on a GPU,
+            of that call in each branch of calls that overlap.  None before code is generated; the
+            constants are then the original ones, and no result overwrites an operand.
         ports: Inputs and outputs, which the caller owns.
     """
 

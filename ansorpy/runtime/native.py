@@ -20,6 +20,7 @@ from ansorpy.runtime.cpu_features import missing_features, required_features
 from ansorpy.runtime.entry.module import EntrySource, build_entry
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.library.build import build_program
 from ansorpy.runtime.library.forms import Form, Pack, constants_file, form_of
 from ansorpy.runtime.library.linker import find_linker
@@ -48,6 +49,9 @@ class NativeRuntime:
 
     def traced(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TracedCalls:
         return traced_entry(plan, pool, _codes(plan), {})
+
+    def footprint(self, plan: ExecutionPlan) -> Footprint:
+        return plan.footprint
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         return 0

@@ -15,12 +15,16 @@ from ansorpy.api.sized.task_group import TaskGroup, sizes_between, sizes_for
 from ansorpy.errors import NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
+from ansorpy.ir.prove import Claim, Finding, Proof
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.proofs.prover import Prover
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.result import TrialKind
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -145,6 +149,54 @@ def test_a_tuned_kernel_takes_every_size(tmp_path: Path, rng: Rng) -> None:
     for n in (1, 2, 3, 5, 8, 21, 22, 60, 89, 90):
         x, b = given_for(n, rng)
         np.testing.assert_allclose(kernel(x, b), x @ w + b[1::2][:n, None], rtol=1e-5)
+
+
+def refuting(monkeypatch: pytest.MonkeyPatch, most: int) -> list[str]:
+    """Refute the first *most* schedules for several sizes; the steps of all that are proved."""
+    prove, asked = Prover.prove, list[str]()
+
+    def planted(self: Prover, state: State) -> Proof:
+        if state.definition.dims:
+            asked.append(str(state.history))
+            if asked[-1] in [*dict.fromkeys(asked)][:most]:
+                return Proof.of([Finding.refuted(Claim.BOUNDS, "x is read at 9 in dimension 0")])
+        return prove(self, state)
+
+    monkeypatch.setattr(Prover, "prove", planted)
+    return asked
+
+
+def doubled() -> list[ap.Tensor]:
+    x = ap.placeholder((ap.dim("n", 1, 9), 8), name="x")
+    return [x, ap.compute(x.shape, lambda i, j: x[i, j] * 2.0, name="y")]
+
+
+def test_where_a_program_is_refuted_for_all_sizes_the_next_best_is_taken(
+    tmp_path: Path, rng: Rng, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = refuting(monkeypatch, 1)
+    for _ in range(2):
+        kernel = ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
+        for n in (1, 4, 9):
+            given = rng.random((n, 8), np.float32)
+            np.testing.assert_array_equal(kernel(given), given * 2)
+    assert asked.count(asked[0]) == 1 < len(asked), "the second time, it is known"
+    assert caplog.text.count("skipping a program that is refuted: x is read at 9") == 1
+    with Database(tmp_path / "n.db") as database:
+        kinds = {
+            record.kind
+            for task in database.tasks() if "any size" in task.name
+            for record in database.records(task.key)
+        }  # fmt: skip
+    assert kinds == {TrialKind.REFUTED}
+
+
+def test_where_all_programs_for_all_sizes_are_refuted_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuting(monkeypatch, 100)
+    with pytest.raises(NoValidProgram, match="is left\nrefuted: x is read at 9 in dimension 0"):
+        ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
 
 
 def test_several_dimensions_share_one_schedule(tmp_path: Path, rng: Rng) -> None:

@@ -86,6 +86,25 @@ def test_bench_exports_a_model_and_names_its_peers(
     assert found.to_dict()["engines"]["ansorpy"]["median_ms"] == 1.5
 
 
+def test_the_seed_of_inputs_may_come_from_the_environment(
+    network: Path, compiled: CompiledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def compare(contenders: list[Contender], **options: object) -> dict[str, Timing]:
+        asked.append(contenders[0].arguments["seed"])
+        return {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
+
+    monkeypatch.setattr(benching, "compare", compare)
+    monkeypatch.setenv("ANSORPY_SEED", "7")
+    ap.bench(compiled, network, threads=1)
+    ap.bench(compiled, network, threads=1, seed=0)
+    assert asked == [7, 0]
+    monkeypatch.setenv("ANSORPY_SEED", "-1")
+    with pytest.raises(UsageError, match="ANSORPY_SEED='-1' is not a seed"):
+        ap.verify(compiled, network)
+
+
 def test_the_report_shows_one_size(tmp_path: Path) -> None:
     several = SizesComparison("net", 2, [{"n": 1}, {"n": 2}], [{}, {}])
     with pytest.raises(UsageError, match="one size, but bench= compares 2"):

@@ -87,6 +87,15 @@ def test_random_inputs() -> None:
     assert default["n:0"].shape == () and default["n:0"].dtype == np.int64
 
 
+def test_the_seed_of_random_inputs_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seven = feeds([X], ["x=random:7"])["x"]
+    monkeypatch.setenv("ANSORPY_SEED", "7")
+    for given in ([], ["x=random"]):
+        assert np.array_equal(feeds([X], given)["x"], seven)
+
+
 def test_what_does_not_fit(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((3, 2), np.float32))
     np.save(tmp_path / "d.npy", np.zeros((2, 3)))

@@ -245,9 +245,10 @@ def test_wrong_parts_are_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no plugin absent.py" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", ["tune", "verify", "bench", "dataset eval"])
 def test_the_seed_may_come_from_the_environment(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ANSORPY_SEED", "-1")
-    assert main(["tune", "net.onnx"]) == 2
-    assert "ANSORPY_SEED" in capsys.readouterr().err
+    assert main([*words.split(), "absent"]) == 2
+    assert "ANSORPY_SEED='-1' is not a seed, 0 or more" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from ansorpy.api.evaluate.models import onnx_beside, with_known_inputs
 from ansorpy.api.evaluate.profiling import profiles_of, trace_of
 from ansorpy.api.evaluate.sizes import timed_sizes
 from ansorpy.api.plugins import load_plugins
-from ansorpy.config import default_threads
+from ansorpy.config import SEED, default_threads
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
@@ -44,7 +44,7 @@ def bench(
     network: str | Path | None = None,
     *,
     against: Sequence[str] = (),
-    seed: int = 0,
+    seed: int | None = None,
     profile: bool = False,
     trace: str | Path | None = None,
     plugins: Sequence[str | Path] = (),
@@ -62,7 +62,7 @@ def bench(
             library, or of an ONNX file, which is compiled from the records without tuning.
         network: The ONNX file that *model* was made from; needed with *against*.
         against: Engines: ``"onnxruntime"``, ``"openvino"``, ``"reference"``.
-        seed: Seed of the inputs.
+        seed: Seed of the inputs; default: ``ANSORPY_SEED``, or 0.
         profile: Also time each call of an ONNX file's kernels inside whole runs.
         trace: Write what each thread does in some runs of an ONNX file, at the first size, to this
             JSON file, for Perfetto.
@@ -81,6 +81,7 @@ def bench(
         EngineFailure: The process of an engine died or hung.
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
     """
+    seed = SEED.get() if seed is None else seed
     load_plugins(plugins)
     target = arguments.get("target") or "host"
     target = target if isinstance(target, Target) else Target.parse(target)

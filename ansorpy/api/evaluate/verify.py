@@ -19,7 +19,7 @@ from ansorpy.api.evaluate.models import (
     with_own_sizes,
 )
 from ansorpy.api.plugins import load_plugins
-from ansorpy.config import default_threads
+from ansorpy.config import SEED, default_threads
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.engines.protocol import open_engine
@@ -47,7 +47,7 @@ def verify(
     against: str = "onnxruntime",
     tolerance: float = DEFAULT_TOLERANCE,
     random_weights: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     plugins: Sequence[str | Path] = (),
     progress: Callable[[str], None] | None = None,
     **arguments: Unpack[HostLookupArguments],
@@ -61,7 +61,7 @@ def verify(
         against: ``"onnxruntime"`` or ``"reference"``, the evaluator of the onnx package.
         tolerance: Error allowed, relative to the largest element of an output.
         random_weights: Seed; draw the network's weights at random first.
-        seed: Seed of the inputs.
+        seed: Seed of the inputs; default: ``ANSORPY_SEED``, or 0.
         plugins: Scripts or modules that register operators of the model.
         progress: Receives what is being run; an empty text while the network is compiled.
         **arguments
@@ -86,6 +86,7 @@ def verify(
         raise UsageError(
             "the weights of a library are fixed", hint="give the .onnx file to draw its weights"
         )
+    seed = SEED.get() if seed is None else seed
     comparison = _Comparison(
         against, tolerance, random_weights, seed, arguments.get("threads"), progress or _silent
     )

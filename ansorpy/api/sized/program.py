@@ -7,7 +7,7 @@ timed at the others, and a shortest path over the sizes chooses which serves whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
 
@@ -20,6 +20,7 @@ from ansorpy.api.tuner import Chosen
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim_extent
+from ansorpy.ir.prove import Proof
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp
@@ -39,19 +40,16 @@ __all__ = ["chosen_for_all", "lowered_parts", "require_equal"]
 def chosen_for_all(timer: Timer, group: TaskGroup, found: Sequence[Chosen]) -> Chosen:
     """The program of *group* for all of its sizes, from those *found* for its tasks.
 
-    It is compared with these at their sizes, if it can run here.
+    Schedules that are refuted for a part of the sizes are left out.  The program is compared with
+    those found at their sizes, if it can run here.
 
     Raises:
-        NoValidProgram: A program is refuted for all sizes, or differs from those found.
+        NoValidProgram: All schedules are refuted, or the program differs from those found.
     """
     [largest] = [*group.tasks][-1:]
     whole = replace(largest, dag=group.dag, name=largest.name.partition("[")[0])
     tuner = timer.tuner
-    states, ranges = _states(timer, group, found)
-    proofs = tuple(tuner.prover.prove(state) for state in states)
-    refuted = [reason for proof in proofs for reason in proof.refuted]
-    if refuted:
-        raise NoValidProgram(f"a program for all sizes is refuted: {refuted[0].message}")
+    states, ranges, proofs = _unrefuted(_settled(timer, group, found), whole.name)
     built = build_lowered(
         lowered_parts(group.dag, states, ranges), whole.target, task_symbol(whole),
         prefetch=whole.reuse_distance_bytes > 0,
@@ -76,25 +74,52 @@ def lowered_parts(
     return dispatched(definition, [*parts])
 
 
-def _states(
-    timer: Timer, group: TaskGroup, found: Sequence[Chosen]
-) -> tuple[tuple[State, ...], tuple[Dim, ...]]:
-    """Schedules that together serve all sizes of *group*, and the range of each.
-
-    With several dimensions, the size of the main one decides.
-    """
+def _settled(timer: Timer, group: TaskGroup, found: Sequence[Chosen]) -> Times:
+    """The times of the schedules for all sizes of *group*, with those measured that are chosen."""
     times = Times(timer, group)
     times.add(candidates(timer.tuner, group, found))
     times.settle()
     for n, alike in packed_alike(times):
         times.measure([(number, n) for number in times.add(alike)])
     times.settle()
-    parts: list[tuple[State, Dim]] = []
+    return times
+
+
+def _unrefuted(
+    times: Times, name: str
+) -> tuple[tuple[State, ...], tuple[Dim, ...], tuple[Proof, ...]]:
+    """The best schedules that together serve all sizes, none refuted; the range of each, its proof.
+
+    Raises:
+        NoValidProgram: No schedules of *name* are left that do.
+    """
+    prover, refuted = times.timer.tuner.prover, dict[int, str]()
+    for _ in times.candidates:  # each time, at least one more is refuted
+        chosen, states, ranges = zip(*_parts(times), strict=True)
+        proofs = tuple(map(prover.prove, states))
+        refuted = {
+            number: proof.refuted[0].message
+            for number, proof in zip(chosen, proofs, strict=True) if proof.refuted
+        }  # fmt: skip
+        if not refuted:
+            return states, ranges, proofs
+        for number, reason in refuted.items():
+            times.refute(number, reason)
+        times.settle()
+    [reason, *_] = refuted.values()
+    raise NoValidProgram(f"{name}: no program for all sizes is left\nrefuted: {reason}")
+
+
+def _parts(times: Times) -> Iterator[tuple[int, State, Dim]]:
+    """Schedules that together serve all sizes: the number of the candidate, and the range of each.
+
+    With several dimensions, the size of the main one decides.
+    """
     for low, high, chosen in _ranges(times.dim, times.sizes, times.path()):
         dim = replace(times.dim, low=low, high=high)
         state = times.candidates[chosen].state({times.dim: dim_extent(dim)})
-        parts += split_below_boxes(state, dim)
-    return tuple(state for state, _ in parts), tuple(part for _, part in parts)
+        for part, served in split_below_boxes(state, dim):
+            yield chosen, part, served
 
 
 def _ranges(dim: Dim, sizes: Sequence[int], path: Sequence[int]) -> list[tuple[int, int, int]]:

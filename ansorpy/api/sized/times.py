@@ -105,6 +105,11 @@ class Times:
                 self._measured[number][n] = seconds
         return any(self._measured[c][n] is not None for c, n in new)
 
+    def refute(self, number: int, reason: str) -> None:
+        """Record that the program of this candidate is refuted, and choose it no more."""
+        self.timer.tuner.refute(self._general, self._programs[number], reason)
+        self._measured[number] = [inf] * len(self.tasks)
+
     def logs(self, *, doubt: float = 0.0) -> list[list[float]]:
         """For each candidate, the logarithms of its seconds for the tasks; infinite if it fails.
 

@@ -21,7 +21,7 @@ def bench(
     original: ModelOption = None,
     against: Against = None,
     *,
-    seed: Seed = 0,
+    seed: Seed = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Also write the result, as JSON."),

@@ -16,6 +16,7 @@ import typer
 from ansorpy.api.arguments import SizeArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
+from ansorpy.config import SEED
 from ansorpy.cost.split_kinds import Split
 from ansorpy.options import declared
 
@@ -77,7 +78,7 @@ def dataset(
     cost_model: _CostModels = None,
     split: _HeldOut = Split.BY_TASK,
     plugin: Plugins = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
     **arguments: Unpack[SizeArguments],
@@ -100,6 +101,7 @@ def dataset(
     _refuse(action, unused[action])
     load_plugins(plugin or ())
     given = files or []
+    seed = SEED.get() if seed is None else seed
     if action is Action.record:
         _record(
             given, output, random, programs, time_limit, threads, target, seed, quiet, arguments

@@ -32,7 +32,7 @@ def run(
     plugin: Plugins = None,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
-    """Run a compiled network once; inputs that are not given are random with seed 0."""
+    """Run a compiled network once; inputs that are not given are random."""
     from ansorpy.api.evaluate.libraries import is_library, stated_sizes
     from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import feeds, save_arrays

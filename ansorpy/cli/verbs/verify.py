@@ -38,7 +38,7 @@ def verify(
             "--static", help="Run nothing: prove that the programs access memory as they should."
         ),
     ] = False,
-    seed: Seed = 0,
+    seed: Seed = None,
     as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[HostLookupArguments],

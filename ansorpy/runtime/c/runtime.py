@@ -22,6 +22,7 @@ from ansorpy.runtime.c.source import c_source, is_apart
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.library.checksum import seal
 from ansorpy.runtime.library.forms import Form, Pack, constants_file, form_of
@@ -50,6 +51,9 @@ class CRuntime:
     def traced(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TracedCalls:
         here, imports, library = _linked(plan)
         return traced_entry(here, pool, (), imports, library)
+
+    def footprint(self, plan: ExecutionPlan) -> Footprint:
+        return plan.footprint
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         return 0

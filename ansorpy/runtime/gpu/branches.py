@@ -15,9 +15,10 @@ from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.ir.loops import Role
 from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.strides import span
-from ansorpy.runtime.execution_plan import PlanStep
+from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
+from ansorpy.runtime.sizes import SizedPorts
 
-__all__ = ["MAX_BRANCHES", "CallAccess", "accesses_of", "branched"]
+__all__ = ["MAX_BRANCHES", "CallAccess", "accesses_of", "branched", "ordered", "workspaces"]
 
 MAX_BRANCHES = 4
 """Branches of a run at most: an inception module's; each has a workspace of its own."""
@@ -81,6 +82,21 @@ def _rows(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
     pitch = dims[-1][1] if dims else 0
     regular = all(stride % pitch == 0 for _, stride in dims) and 0 < width <= pitch
     return (pitch, width) if regular else (0, 0)
+
+
+def ordered(plan: ExecutionPlan) -> list[Order]:
+    """When each call may run; one after another if places depend on sizes or are shared."""
+    if SizedPorts.of(plan.inputs, plan.outputs) is not None or plan.slots or plan.aliases:
+        return [Order(0)] * len(plan.steps)
+    return branched([accesses_of(step) for step in plan.steps])
+
+
+def workspaces(steps: Sequence[PlanStep], orders: Sequence[Order]) -> list[int]:
+    """The bytes of workspace of each branch: those of its call that needs the most."""
+    sizes = [0] * (1 + max((order.branch for order in orders), default=0))
+    for step, order in zip(steps, orders, strict=True):
+        sizes[order.branch] = max(sizes[order.branch], fixed(step.code.shared_bytes))
+    return sizes
 
 
 def branched(calls: Sequence[Sequence[CallAccess]], most: int = MAX_BRANCHES) -> list[Order]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device.protocol import Device, Order, launch_all, repeat
+from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import PACKING
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost
@@ -23,7 +23,7 @@ from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
-from ansorpy.runtime.gpu.branches import accesses_of, branched
+from ansorpy.runtime.gpu.branches import ordered, workspaces
 from ansorpy.runtime.gpu.operands import DeviceOperand, operand
 from ansorpy.runtime.sharing import refuse_overlap
 from ansorpy.runtime.sizes import Ports, SizedPorts
@@ -78,7 +78,7 @@ class GpuExecutable:
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
         self._sized = SizedPorts.of(plan.inputs, plan.outputs)
         self._starts = plan.slot_starts
-        self._orders = self._ordered()
+        self._orders = ordered(plan)
         self._seen: _Seen = {}
         self._held: list[int] = []
         with device.lock:
@@ -98,19 +98,8 @@ class GpuExecutable:
         self._pool = self._memory(pool.nbytes)
         device.upload(self._pool, pool)
         self._arena = self._memory(plan.arena_bytes)
-        sizes = [0] * (1 + max((order.branch for order in self._orders), default=0))
-        for step, order in zip(plan.steps, self._orders, strict=True):
-            launches, _ = self._modules[step.code.digest]
-            sizes[order.branch] = max(sizes[order.branch], launches.workspace_bytes)
-        self._workspaces = list(map(self._memory, sizes))
+        self._workspaces = [*map(self._memory, workspaces(plan.steps, self._orders))]
         self._staged = [self._memory(most(port.bytes)) for port in (*plan.inputs, *plan.outputs)]
-
-    def _ordered(self) -> list[Order]:
-        """When each call may run; one after another if places depend on sizes or are shared."""
-        steps = self._plan.steps
-        if self._sized is not None or self._plan.slots or self._plan.aliases:
-            return [Order(0)] * len(steps)
-        return branched([accesses_of(step) for step in steps])
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int = 1) -> list[Any]:
         """Compute the outputs from *inputs*, in the ports' order, and return them.

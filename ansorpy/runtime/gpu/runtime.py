@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from ansorpy.runtime.backends import TimedCalls, TracedCalls
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.footprint import Footprint
+from ansorpy.runtime.gpu.branches import ordered, workspaces
 from ansorpy.runtime.gpu.executable import GpuExecutable, TimedGpuExecutable
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.gpu.operands import accept_operand, check_operand
@@ -47,6 +50,9 @@ class GpuRuntime:
             "what runs on a GPU cannot be traced here",
             hint="use nsys, or the times of bench --profile",
         )
+
+    def footprint(self, plan: ExecutionPlan) -> Footprint:
+        return replace(plan.footprint, workspace=sum(workspaces(plan.steps, ordered(plan))))
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         return len(PACKING.unpack(code.code)[0].at(sizes))

@@ -131,12 +131,34 @@ def task(inputs: int) -> CompiledTask:
     return CompiledTask.of(state.definition, built, program=lowered.run)
 
 
-def test_results_do_not_depend_on_the_order_of_branches(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device = SimulatedDevice()
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
+    made = SimulatedDevice()
     monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.backend == "cuda" else ())
-    monkeypatch.setattr("ansorpy.runtime.gpu.runtime.device_for", lambda target: device)
+    monkeypatch.setattr("ansorpy.runtime.gpu.runtime.device_for", lambda target: made)
+    return made
+
+
+def test_the_memory_of_a_run_has_the_workspace_of_each_branch(device: SimulatedDevice) -> None:
+    tasks = {n: task(n) for n in (1, 2)}
+    inputs = {"a": ("x",), "b": ("x",), "y": ("a", "b")}
+    calls = tuple(
+        Call(name, scheduled(len(given)).definition, given, {}, (name,))
+        for name, given in inputs.items()
+    )
+    values = {name: TensorInfo(name, (ROWS, 8), DType.FLOAT32) for name in ("x", *inputs)}
+    network = Network((values["x"],), (values["y"],), values, calls).with_arena()
+    by_key = {call.key: tasks[len(call.inputs)] for call in calls}
+    model = CompiledModel.of(network, by_key, target=GPU, threads=1)
+    each = tasks[1].built.run.shared_bytes
+    assert each and model.footprint.workspace == 2 * each
+    assert model.footprint.peak is not None
+    assert sum(map(len, device.live.values())) <= model.footprint.peak
+
+
+def test_results_do_not_depend_on_the_order_of_branches(
+    rng: np.random.Generator, device: SimulatedDevice
+) -> None:
     tasks = {n: task(n) for n in (1, 2, 3)}
     dags = {n: scheduled(n).definition for n in tasks}
     overlapped = 0
