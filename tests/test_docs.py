@@ -72,6 +72,12 @@ def test_every_environment_variable_is_documented() -> None:
     assert documented == {knob.name for knob in KNOBS}
 
 
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference" / "api.md").read_text()
+    listed = re.findall(r"^::: ansorpy\.(\w+)$", text, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(ansorpy.__all__)
+
+
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 def test_every_option_is_documented(verb: Callable[..., Any]) -> None:
     app = typer.Typer(add_completion=False)
