@@ -129,7 +129,7 @@ def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
             names=names,
         )
 
-    build.__name__ = f"arg{kind.value}"
+    build.__name__ = build.__qualname__ = f"arg{kind.value}"
     build.__doc__ = f"""First (or *last*) ``k < extent`` at which ``fn(*i, k)`` is the {kind.value}.
 
     The result is int64; if a value is NaN, it is the place of the first (or last) NaN, as in numpy.
