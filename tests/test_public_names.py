@@ -55,6 +55,14 @@ def test_functions_are_typed() -> None:
             assert "return" in value.__annotations__, name
 
 
+def test_functions_know_their_names() -> None:
+    """The reference finds them by these."""
+    functions = {
+        name: value for name in ap.__all__ if inspect.isfunction(value := getattr(ap, name))
+    }
+    assert [*functions] == [value.__qualname__ for value in functions.values()]
+
+
 def test_options_have_their_types_in_help() -> None:
     found = inspect.signature(ap.compile).parameters
     assert found["dims"].annotation == "Mapping[str, AnySize] | None"

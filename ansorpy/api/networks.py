@@ -356,7 +356,7 @@ def compile_many(
         raise UsageError("there is no network to compile")
     specs = [n if isinstance(n, NetworkSpec) else NetworkSpec(n) for n in networks]
     with shown(progress) as listener:
-        request = Request.of(listener=listener, **arguments)
+        request = Request.of(listener=listener, is_quiet=progress is False, **arguments)
         finished = tune_networks(open_networks(specs, request), request)
     with profiled(Activity.ASSEMBLE):
         return [model_of(done.project, done.chosen, request.threads) for done in finished]

@@ -80,7 +80,9 @@ def tune(
     Paper: OSDI'20 §3.
     """
     with shown(progress) as listener:
-        request = Request.of(network=False, listener=listener, **arguments)
+        request = Request.of(
+            network=False, listener=listener, is_quiet=progress is False, **arguments
+        )
         if rules is not None:
             request = replace(request, preset=_preset(request.target, rules))
         definition = _definition(tensors)

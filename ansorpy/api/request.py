@@ -69,6 +69,7 @@ class Request:
         preset: Preset | None = None,
         listener: Callable[[Event], None] = silent,
         stop: Callable[[], None] = _never,
+        is_quiet: bool = False,
         **arguments: Unpack[SearchArguments],
     ) -> Request:
         """The request for *arguments*, for a *network* or for a single operator.
@@ -95,6 +96,7 @@ class Request:
             preset=preset,
             listener=listener,
             stop=stop,
+            is_quiet=is_quiet,
         )
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ class JsonLines(Display):
 
 
 def event_dict(event: Event) -> dict[str, Any]:
-    """*event* as JSON-serializable values; ``event`` names its kind (docs/reference/cli.md)."""
+    """*event* as JSON-serializable values; ``event`` names its kind (docs/guides/terminal.md)."""
     if isinstance(event, Progress):
         return _progress(event)
     if isinstance(event, Planned):

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansorpy.api.display.shown import shown
+import ansorpy as ap
+from ansorpy.api.display.shown import Shown, shown
 from ansorpy.errors import UsageError
 from ansorpy.search.events import Phase, silent
 from tests.api.display.events import planned, report
+from tests.graph.nets import Net
+
+
+def _tuned(progress: Shown) -> None:
+    a = ap.placeholder((4,), name="A")
+    b = ap.compute((4,), lambda i: a[i] + 1.0, name="B")
+    ap.tune([a, b], effort="none", threads=1, progress=progress)
+
+
+def _compiled(progress: Shown) -> None:
+    net = Net(x=(3, 4))
+    ap.compile(net.model(net.relu("x")), effort="none", threads=1, progress=progress)
 
 
 def test_nothing_is_shown_off_a_terminal_unless_it_is_asked_for(
@@ -25,6 +39,22 @@ def test_nothing_is_shown_off_a_terminal_unless_it_is_asked_for(
     assert [line.split()[0] for line in capsys.readouterr().err.splitlines()] == [
         "trials", f"{plan.name}:",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("search", [_tuned, _compiled])
+@pytest.mark.parametrize("progress", ["auto", False])
+def test_the_default_database_is_named_unless_nothing_may_be_shown(
+    search: Callable[[Shown], None],
+    progress: Shown,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("ANSORPY_DB")
+    monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path))
+    search(progress)
+    said = "" if progress is False else f"records: {tmp_path / 'tune.db'}\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_function_receives_the_events() -> None:
