@@ -108,8 +108,8 @@ class TaskSearch:
         if isinstance(self.options.transfer, Preceding):
             self.options.transfer.begin(model)
         self._seeds: list[Candidate] | None = None
-        """Unmeasured candidates from records, which None says were not read yet, and such as the
-        strategy missed."""
+        """Unmeasured candidates from records, and those that the strategy missed; None before the
+        records were read."""
         self._walk = all_prefixes(source)
         trials.define(task, {d.name: d.dag for d in source.definitions})
 
