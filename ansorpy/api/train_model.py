@@ -35,6 +35,7 @@ from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset, read_d
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record, TaskRow
 from ansorpy.target import Target, family_of
+from ansorpy.writable import replacing
 
 __all__ = [
     "FittedWeights", "TrainedModel", "evaluate_models", "fit_weights", "load_dataset",
@@ -69,9 +70,10 @@ class TrainedModel:
     held_out: tuple[Judged, ...]
 
     def save(self, path: Path) -> None:
-        """Write the model to *path*; raises :class:`UsageError` if that fails."""
+        """Write the model to *path* as a whole; raises :class:`UsageError` if that fails."""
         try:
-            path.write_text(self.model.text())
+            with replacing(path) as made:
+                made.write_text(self.model.text())
         except OSError as error:
             raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -85,10 +85,13 @@ class Trials(ABC):
         again = zip(states, records, strict=False)
         return [Best(state, record.result) for state, record in again if record is not None]
 
-    def is_retimed(self, task: Task, state: State) -> bool:
-        """Whether an earlier run timed *state* again, alternating with other finalists."""
-        record = self.known.lookup(task, state)
-        return record is not None and record.scale is not None
+    def is_retimed(self, task: Task, finalists: Sequence[Best]) -> bool:
+        """Whether an earlier run timed the best of *finalists* again after it found the others."""
+        looked_up = (self.known.lookup(task, best.state) for best in finalists)
+        found = [record for record in looked_up if record is not None]
+        if not found or found[0].scale is None:
+            return False
+        return all(r.scale is not None or r.number < found[0].number for r in found)
 
     @abstractmethod
     def computing(self) -> AbstractContextManager[None]:
@@ -189,11 +192,11 @@ class MeasuredTrials(Trials):
 
         The new times are scaled so that the best one stays comparable with other trials.  A program
         that another version recorded may be built to other code than was compared and timed: then
-        its first time stands.
+        its first time stands.  All first times stand if the time limit cut one.
         """
         states = [best.state for best in finalists]
         results = self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
-        if results is None:
+        if results is None or any(result.kind is TrialKind.CUT for result in results):
             return []
         timed = [(old, new) for old, new in zip(finalists, results, strict=True) if new.ok]
         kept = {o.state for o, new in timed if new.object_digest != o.result.object_digest}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -125,6 +126,27 @@ def test_a_poor_function_leaves() -> None:
         for name, took in (("ei", 1.0), ("poi", 1.8), ("lcb", 1.0)):
             portfolio.tell(name, took)
     assert portfolio.active == ["ei", "lcb"]
+
+
+@dataclass
+class Noting(Portfolio):
+    """Notes whose choices took which seconds."""
+
+    told: list[float] = field(default_factory=list)
+
+    def tell(self, name: str, seconds: float) -> None:
+        self.told.append(seconds)
+
+
+def test_only_choices_of_the_last_round_count() -> None:
+    portfolio = Noting()
+    at, strategy = context(), SMALL(_portfolio=portfolio)
+    measured(strategy, at, lambda c: 1.0, rounds=2)
+    assert portfolio.told == []
+    earlier, chosen = strategy.ask(at, 8).best, strategy.ask(at, 8).best
+    passed = [c for c in earlier if c.key not in {other.key for other in chosen}]
+    strategy.tell([*((c, ok(2.0)) for c in passed), *((c, ok(3.0)) for c in chosen)])
+    assert passed and portfolio.told == [3.0] * 8
 
 
 def test_the_best_mean_is_chosen_without_exploration_and_doubt_with_it() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ansorpy.arrays import Floats
@@ -19,12 +20,15 @@ from ansorpy.cost.protocol import CostModel, StaticModel
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.interfaces import Runner
-from ansorpy.rules.placed_sketch import SketchSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
+from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
+from ansorpy.search import task_search
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.population import (
+    Candidate,
     Pool,
     by_sketch,
     sample_valid,
@@ -118,26 +122,34 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert three.seen != one.seen
 
 
-def test_a_space_of_few_programs_is_exhausted_not_repeated() -> None:
-    runner = FormulaRunner()
-    found = rounds(search(scale(7), runner), 200)
+class Stubborn(Strategy):
+    """Offers the same program for ever."""
+
+    def ask(self, context: Context, n: int) -> Pool:
+        [sketch, *_] = context.source.draw(1, np.random.default_rng(0))
+        table = sample_valid(sketch, 1, np.random.default_rng(0))
+        return Pool(tuple(score(context.task, context.model, sketch, table).candidates()))
+
+
+@pytest.mark.parametrize("strategy", [EVOLUTION, Stubborn], ids=["evolution", "stubborn"])
+def test_a_space_of_few_programs_is_tried_to_its_end(strategy: Callable[[], Strategy]) -> None:
+    task, runner = scale(7), FormulaRunner()
+    found = rounds(search(task, runner, strategy=strategy), 200)
     assert found.exhausted
     assert len(runner.seen) == len(set(runner.seen)) < 200
+    tables = ((s, s.space.rows(0, s.space.size)) for s in sampler(task).every())
+    valid = [Candidate(s, row) for s, table in tables for row in table[s.valid(table)]]
+    assert found.context.measured == {candidate.key for candidate in valid}
 
 
-def test_a_strategy_that_repeats_itself_ends_the_search() -> None:
-    class Stubborn(Sampling):
-        """Offers the same program for ever."""
+def test_a_space_that_hides_its_programs_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def barren(sketch: PlacedSketch, table: Table) -> npt.NDArray[np.bool_]:
+        return np.zeros(len(table), dtype=np.bool_)
 
-        def ask(self, context: Context, n: int) -> Pool:
-            [sketch, *_] = context.source.draw(1, np.random.default_rng(0))
-            table = sample_valid(sketch, 1, np.random.default_rng(0))
-            return Pool(tuple(score(context.task, context.model, sketch, table).candidates()))
-
-    found = search(matmul(16, 16, 16), strategy=Stubborn)
-    for _ in range(3):
-        found.step(4)
-    assert found.exhausted and found.history.trials <= 2
+    monkeypatch.setattr(task_search, "_BARREN", 10)
+    monkeypatch.setattr(PlacedSketch, "valid", barren)
+    found = search(scale(60), strategy=RandomSearch)
+    assert found.step(4) == 1 and found.exhausted, "the default schedule"
 
 
 def test_never_slower_than_the_default_schedule() -> None:
@@ -220,14 +232,29 @@ class Alone(FormulaRunner):
         return None
 
 
-def test_finalists_that_nobody_can_time_again_stay_as_they_are(tmp_path: Path) -> None:
+class Late(FormulaRunner):
+    """A runner that has no time left for the first finalist."""
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        timed = super().retime(task, candidates[1:], rounds=rounds)
+        assert timed is not None
+        return [out_of_time(), *timed]
+
+
+@pytest.mark.parametrize("make", [Alone, Late])
+def test_finalists_that_cannot_all_be_timed_again_stay_as_they_are(
+    tmp_path: Path, make: type[FormulaRunner]
+) -> None:
     reports: list[Progress] = []
     with Database(tmp_path / "a.db") as database:
-        task, runner = matmul(48, 48, 48), Alone(noise=0.5)
+        task, runner = matmul(48, 48, 48), make(noise=0.5)
         found = rounds(search(task, runner, database=database, listener=reports.append), 24)
         before, records = list(found.history.finalists), database.records(task.key)
         found.retime()
         assert list(found.history.finalists) == before and len(before) > 1
+        assert not found.history.retimed
         assert database.records(task.key) == records
     assert reports[-1].phase is Phase.RETIMED
 
@@ -285,6 +312,30 @@ def test_a_finalist_of_other_code_keeps_its_time(tmp_path: Path) -> None:
     after = {best.state: best.seconds for best in found.history.finalists}
     assert found.history.retimed and after[first.state] == first.seconds
     assert len(after) == 1 + len(others) and after[others[1].state] != others[1].seconds
+
+
+def test_finalists_of_a_run_that_stopped_are_timed_again_by_the_next(tmp_path: Path) -> None:
+    task = matmul(48, 48, 48)
+    with Database(tmp_path / "a.db") as database:
+        found = rounds(search(task, FormulaRunner(noise=0.5), database=database), 24)
+        found.retime()
+        best, *_ = found.history.finalists
+    near = MeasureResult(TrialKind.OK, (1.01 * best.seconds,))
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, FormulaRunner(fails=lambda s, n: near), database=database)
+        found.resume()
+        assert found.history.retimed
+        assert found.step(1) == 1 and found.history.best_s == best.seconds
+        assert not found.history.retimed
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, database=database)
+        found.resume()
+        assert not found.history.retimed
+        found.retime()
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, database=database)
+        found.resume()
+        assert found.history.retimed
 
 
 def test_resume_goes_on_from_the_records(tmp_path: Path) -> None:

@@ -206,9 +206,11 @@ def _weights(
     source: Source, target: Target, output: Path, seed: int
 ) -> tuple[dict[str, object], str]:
     from ansorpy.api.train_model import fit_weights
+    from ansorpy.writable import replacing
 
     found = fit_weights(source, target)
-    output.write_text(found.model.text())
+    with replacing(output) as made:
+        made.write_text(found.model.text())
     facts = {
         "family": found.model.family, "programs": found.programs, "tasks": found.tasks,
         "correlation": found.correlation,

@@ -9,7 +9,6 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import PlacementRule, Subject
 from ansorpy.rules.matching.relations import (
-    has_reduce_iters,
     host_iters,
     is_input,
     is_operand_copy,
@@ -28,17 +27,18 @@ __all__ = [
 ]  # fmt: skip
 
 
-Place: TypeAlias = Attach | Literal["inline", "root"]
+Place: TypeAlias = Attach | Literal["root"]
 
 
 @dataclass(frozen=True)
 class ChangeComputeLocation(PlacementRule[Place]):
-    """Compute each untiled stage at the root, inline, or at a loop of its consumer, at random.
+    """Compute each untiled stage at the root or at a loop of its consumer, at random.
 
-    The choice is uniform over the candidate loops and two more: root, and "inline if it is attached
-    and does not reduce, else unchanged".  A stage that a sketch rule attached stays there.
-    Source: TVM's InitChangeComputeLocation.  Differs: it runs before sizes are drawn, so a loop
-    counts as extent 1 only if it has that extent in every row.
+    The choice is uniform over the candidate loops and the root, which counts twice.  A stage that a
+    sketch rule attached stays there.
+    Source: TVM's InitChangeComputeLocation, whose other choice, "inline if it is attached, else
+    unchanged", also leaves these stages at the root.  Differs: it runs before sizes are drawn, so a
+    loop counts as extent 1 only if it has that extent in every row.
     """
 
     def subjects(self, state: State) -> list[Subject]:
@@ -49,22 +49,13 @@ class ChangeComputeLocation(PlacementRule[Place]):
         stage = state.stage(subject)
         if not is_movable(state, stage):
             return ()
-        return ("inline", "root", *locations(state, stage))
+        return ("root", "root", *locations(state, stage))
 
     def take(self, state: State, subject: Subject, option: Place) -> State:
-        moved = _moved(state, state.stage(subject).name, option)
+        if not isinstance(option, Attach):
+            return state
+        moved = state.compute_at(state.stage(subject).name, option.stage, option.iter)
         return moved if is_computed_where_read(moved) else state
-
-
-def _moved(state: State, name: str, place: Place) -> State:
-    stage = state.stage(name)
-    if isinstance(place, Attach):
-        return state.compute_at(name, place.stage, place.iter)
-    if stage.attach is None:
-        return state
-    if place == "root":
-        return state.compute_root(name)
-    return state if has_reduce_iters(stage) else state.compute_inline(name)
 
 
 def is_movable(state: State, stage: Stage) -> bool:

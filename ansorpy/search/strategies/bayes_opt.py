@@ -59,7 +59,7 @@ class BayesOpt:
     _design: list[Candidate] | None = field(default=None, repr=False)
     _portfolio: Portfolio = field(default_factory=lambda: Portfolio(), repr=False)
     _asked: dict[Key, str] = field(default_factory=dict, repr=False)
-    """The acquisition function that chose each candidate whose result is not known yet."""
+    """The acquisition function that chose each candidate of the last round."""
     _initial_deviation: float | None = field(default=None, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
@@ -129,7 +129,7 @@ class BayesOpt:
         speeds = np.exp(-found.mean * spread - mean).tolist()
         judged = [Candidate(c.sketch, c.row, s) for c, s in zip(everyone, speeds, strict=True)]
         open_ = np.ones(len(everyone), dtype=np.bool_)
-        picked = []
+        picked, self._asked = [], {}
         for name in self._portfolio.turns(min(n, len(everyone))):
             values = ACQUISITIONS[name](found.mean, found.deviation, goal, explore)
             at = int(np.argmax(np.where(open_, values, -np.inf)))

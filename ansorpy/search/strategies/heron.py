@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 
@@ -161,6 +162,6 @@ def offspring(
 
 def _mixed(best: Sequence[Candidate], drawn: Sequence[Candidate], share: float) -> list[Candidate]:
     """Both in turn, so that of any beginning *share* is the best; none twice."""
-    order = [((at + 1) / share, c) for at, c in enumerate(best)]
-    order += [((at + 1) / (1 - share), c) for at, c in enumerate(drawn)]
+    order = [((at + 1) / share if share > 0 else inf, c) for at, c in enumerate(best)]
+    order += [((at + 1) / (1 - share) if share < 1 else inf, c) for at, c in enumerate(drawn)]
     return different(c for _, c in sorted(order, key=lambda pair: pair[0]))

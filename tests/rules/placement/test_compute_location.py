@@ -11,6 +11,7 @@ from ansorpy.rules.placement.compute_location import (
 )
 from ansorpy.rules.predicates import is_computed_where_read
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.schedule.stage import Attach
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.rules.asking import CPU, derive
@@ -73,6 +74,14 @@ def test_every_choice_is_drawn_and_all_are_sound(rng: np.random.Generator) -> No
         attach = drawn.stage("pad").attach
         seen.add(attach and attach.iter)
     assert seen == {None, "nn.0", "ff.0", "yy.0", "xx.0", "rc", "ry", "rx"}
+
+
+def test_a_choice_that_is_no_loop_is_the_root() -> None:
+    state = State.initial(workloads.max_pool2d(1, 6, 6, 4))
+    options = ChangeComputeLocation().options(state, "pad", CPU)
+    others = [option for option in options if not isinstance(option, Attach)]
+    assert len(options) == 5 and others == ["root", "root"]
+    assert all(ChangeComputeLocation().take(state, "pad", option) == state for option in others)
 
 
 def test_a_stage_outside_its_readers_loop_is_unsound() -> None:

@@ -8,6 +8,7 @@ import pytest
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Scored, sample_valid
+from ansorpy.search.selector import different
 from ansorpy.search.strategies.evolution import crossover
 from ansorpy.search.strategies.heron import Heron, important, offspring
 from tests.search.asking import context
@@ -69,3 +70,15 @@ def test_constraints_are_solved_where_no_sample_is_valid(monkeypatch: pytest.Mon
     monkeypatch.setattr(at.source, "draw", lambda *_: constrained)
     pool = Heron(sketches=2, population=32, parents=16, generations=1).ask(at, 8)
     assert pool.best and all(c.sketch.space.contains(c.row) for c in pool.best)
+
+
+@pytest.mark.parametrize("predicted", [0.0, 1.0])
+def test_all_first_offers_may_come_from_one_source(predicted: float) -> None:
+    at = context()
+    pool = Heron(2, population=32, parents=16, generations=1, predicted=predicted).ask(at, 8)
+    if predicted:
+        scores = [c.score for c in pool.best[:16]]
+        assert scores == sorted(scores, reverse=True)
+    else:
+        drawn = [c.key for c in different(pool.random)]
+        assert [c.key for c in pool.best[: len(drawn)]] == drawn
