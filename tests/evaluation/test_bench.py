@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,6 +41,20 @@ class Sleeper:
 
     def outputs(self) -> dict[str, np.ndarray]:
         return {"pid": np.array(os.getpid())}
+
+
+class Alone(Sleeper):
+    """An engine whose calls fail unless, after the first, its process's cores are locked."""
+
+    def run(self) -> None:
+        super().run()
+        for core in os.sched_getaffinity(0) if self.calls > 1 else ():
+            with Path(tempfile.gettempdir(), f"ansorpy-core-{core}.lock").open() as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+            raise RuntimeError(f"others may use core {core}")
 
 
 def refuse() -> Sleeper:
@@ -79,6 +96,16 @@ def test_two_engines_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1.0 <= timings["a"].min_ms <= timings["a"].median_ms
     assert timings["b"].min_ms >= 4.0
     assert lines[0] == "loading a" and lines[-1].startswith("round ")
+
+
+def test_nobody_computes_or_times_during_a_burst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    timings = compare([Contender("a", f"{HERE}:Alone", {"seconds": 0.0})], QUICK)
+    assert timings["a"].runs >= 10
 
 
 def test_bursts_that_met_a_disturbance_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
