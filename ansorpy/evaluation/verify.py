@@ -130,8 +130,8 @@ def compare_outputs(
         )
     allowed = {}
     for output, softmax in softmaxes.items():
-        logits = softmax.rows(theirs[softmax.input].astype(np.float64))
-        allowed[output] = tolerance * max(1.0, 2.0 * _largest(logits, _likely(logits)))
+        rows = softmax.rows(theirs[softmax.input].astype(np.float64))
+        allowed[output] = tolerance * max(1.0, 2.0 * _largest(rows, _likely(rows)))
     readers = {softmax.input: softmax for softmax in softmaxes.values()}
     checks = [
         check_output(

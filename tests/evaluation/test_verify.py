@@ -115,9 +115,7 @@ def test_a_mask_in_a_softmax_hides_no_error(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("masking", [-1e4, -1e9, float(np.finfo(np.float32).min)])
-def test_a_mask_of_large_numbers_excuses_no_error(
-    masking: float, rng: np.random.Generator
-) -> None:
+def test_a_mask_of_large_numbers_excuses_no_error(masking: float, rng: np.random.Generator) -> None:
     z = (rng.standard_normal((6, 6)) * 4).astype(np.float32)
     z[np.triu_indices(6, 1)] += np.float32(masking)
     theirs = {"p": softmax(z), "z": z}
