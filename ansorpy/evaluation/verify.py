@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,8 @@ def compare_outputs(
     is checked like any output; if not (a library returns only probabilities), the logarithms are
     checked instead, which equal that input up to a constant.  A softmax turns an allowed absolute
     error ``d`` of its input into a factor ``exp(2 d)``, so its output may differ by this factor.
-    Minus infinity, by which networks mask a softmax's input, must be where *theirs* has it.
+    Networks mask a softmax's input.  What a mask hides excuses no other errors, however large its
+    numbers; minus infinity must be where *theirs* has it.
 
     Raises:
         UsageError: *theirs* lacks an output, so it belongs to another network.
@@ -126,14 +128,14 @@ def compare_outputs(
             f"{against} gives {', '.join(theirs)}, but {model} has the output {missing[0]}",
             hint="compare it with the network that it was compiled from",
         )
-    allowed = {
-        output: tolerance * max(1.0, 2.0 * _largest(theirs[softmax.input]))
-        for output, softmax in softmaxes.items()
-    }
-    masked = {softmax.input for softmax in softmaxes.values()}
+    allowed = {}
+    for output, softmax in softmaxes.items():
+        rows = softmax.rows(theirs[softmax.input].astype(np.float64))
+        allowed[output] = tolerance * max(1.0, 2.0 * _largest(rows, _likely(rows)))
+    readers = {softmax.input: softmax for softmax in softmaxes.values()}
     checks = [
         check_output(
-            name, value, theirs[name], allowed.get(name, tolerance), is_masked=name in masked
+            name, value, theirs[name], allowed.get(name, tolerance), softmax=readers.get(name)
         )
         for name, value in ours.items()
     ]
@@ -145,11 +147,12 @@ def compare_outputs(
 
 
 def check_output(
-    name: str, got: Array, want: Array, tolerance: float, *, is_masked: bool = False
+    name: str, got: Array, want: Array, tolerance: float, *, softmax: FinalSoftmax | None = None
 ) -> OutputCheck:
     """Compare one output in float64; integers and booleans must match exactly.
 
-    If *is_masked*, both may be minus infinity at the same elements.
+    If *softmax* reads it, both may be minus infinity at the same elements, and those that matter
+    to the softmax are also compared with the largest of their own.
     """
     if got.shape != want.shape:
         problem = f"shape {got.shape} where the reference has {want.shape}"
@@ -162,14 +165,19 @@ def check_output(
         problem = f"{wrong} of {want.size} elements differ" if wrong else ""
         return OutputCheck(name, wrong / max(1, want.size), float(want.size), 0.0, problem)
     ours, theirs = got.astype(np.float64), want.astype(np.float64)
-    if is_masked:
+    if softmax is not None:
         hidden = np.isneginf(ours) & np.isneginf(theirs)
         ours[hidden] = theirs[hidden] = 0.0
     for array, whose in ((theirs, "the reference's output"), (ours, "the output")):
         if not np.isfinite(array).all():
             problem = f"{whose} has NaN or infinite values"
             return OutputCheck(name, np.inf, np.nan, tolerance, problem)
-    return _checked(name, ours, theirs, tolerance)
+    check = _checked(name, ours, theirs, tolerance)
+    if softmax is None:
+        return check
+    likely = _likely(softmax.rows(want.astype(np.float64)))
+    ours, theirs = (np.where(likely, softmax.rows(array), 0.0) for array in (ours, theirs))
+    return max(check, _checked(name, ours, theirs, tolerance), key=attrgetter("error"))
 
 
 def _check_logits(
@@ -184,13 +192,20 @@ def _check_logits(
         return OutputCheck(label, np.inf, np.nan, tolerance, "the number of elements differs")
     ours = softmax.rows(probabilities.astype(np.float64).reshape(logits.shape))
     theirs = softmax.rows(logits.astype(np.float64))
-    below = theirs - theirs.max(axis=1, keepdims=True, initial=-np.inf)
-    usable = below - np.log(np.exp(below).sum(axis=1, keepdims=True)) > np.log(LEAST_PROBABILITY)
+    usable = _likely(theirs)
     if (usable.sum(axis=1) < np.minimum(2, np.isfinite(theirs).sum(axis=1))).any():
         problem = "the softmax is saturated and hides its input; verify the .onnx file instead"
-        return OutputCheck(label, np.inf, _largest(theirs), tolerance, problem)
+        return OutputCheck(label, np.inf, _largest(theirs, np.isfinite(theirs)), tolerance, problem)
     logs = np.log(np.maximum(ours, np.finfo(np.float32).smallest_subnormal))
     return _checked(label, _centred(logs, usable), _centred(theirs, usable), tolerance)
+
+
+def _likely(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where the probabilities of rows of *logits* are not below the least."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # rows without finite logits
+        below = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
+        logs = below - np.log(np.exp(below).sum(axis=1, keepdims=True))
+    return np.asarray(logs > np.log(LEAST_PROBABILITY))
 
 
 def _centred(rows: NDArray[np.float64], usable: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -198,9 +213,9 @@ def _centred(rows: NDArray[np.float64], usable: NDArray[np.bool_]) -> NDArray[np
     return np.where(usable, rows - mean, 0.0)
 
 
-def _largest(array: Array) -> float:
-    """The largest magnitude of the finite elements."""
-    return float(np.abs(array).max(initial=0.0, where=np.isfinite(array)))
+def _largest(array: NDArray[np.float64], where: NDArray[np.bool_]) -> float:
+    """The largest magnitude of the elements *where* that holds."""
+    return float(np.abs(array).max(initial=0.0, where=where))
 
 
 def _checked(

@@ -21,7 +21,9 @@ print(Path("classifier_example.c").read_text())
 
 # %%
 compiler = shutil.which("cc")
-if compiler is not None:
+if compiler is None:
+    print("there is no C compiler: no cc is on the PATH")
+else:
     sources, options = ["classifier_example.c", "classifier.so"], ["-Wl,-rpath,.", "-o", "example"]
     subprocess.run([compiler, *sources, *options], check=True)
     done = subprocess.run(["./example"], check=True, capture_output=True, text=True)

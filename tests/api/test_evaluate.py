@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,11 +14,14 @@ from onnx import helper
 
 import ansorpy as ap
 from ansorpy.api.evaluate import bench as benching
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.evaluate.profiling import profiles_of, trace_of
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import SizesComparison
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.runtime.compiled import CompiledModel
+from tests.evaluation.test_bench import free_cores
 from tests.graph.nets import Net
 
 
@@ -109,3 +115,24 @@ def test_the_report_shows_one_size(tmp_path: Path) -> None:
     several = SizesComparison("net", 2, [{"n": 1}, {"n": 2}], [{}, {}])
     with pytest.raises(UsageError, match="one size, but bench= compares 2"):
         ap.report(tmp_path / "page.html", bench=several)
+
+
+def test_no_tuner_uses_the_cores_of_a_profile_or_a_trace(
+    network: Path, compiled: CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    free: list[list[int]] = []
+
+    def looking(run: Callable[..., Any]) -> Callable[..., Any]:
+        def looked(*given: Any, **options: Any) -> Any:
+            free.append(free_cores())
+            return run(*given, **options)
+
+        return looked
+
+    monkeypatch.setattr(CompiledModel, "profile", looking(CompiledModel.profile))
+    monkeypatch.setattr(CompiledModel, "trace", looking(CompiledModel.trace))
+    lookup = Lookup(network, threads=1, db=network.parent / "t.db")
+    assert len(profiles_of(lookup, [{}], 0)) == 1
+    assert trace_of(lookup, {}, 0).slices
+    assert free == [[], []]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +44,26 @@ class Sleeper:
         return {"pid": np.array(os.getpid())}
 
 
+def free_cores() -> list[int]:
+    """The cores on which a tuner may compute or time at this moment."""
+    free = []
+    for core in os.sched_getaffinity(0):
+        lock = Path(tempfile.gettempdir(), f"ansorpy-core-{core}.lock")
+        with lock.open() as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            free.append(core)
+    return free
+
+
+class Alone(Sleeper):
+    """An engine whose calls after the first, which loads it, fail unless all cores are locked."""
+
+    def run(self) -> None:
+        super().run()
+        if self.calls > 1 and free_cores():
+            raise RuntimeError("a tuner may use the cores")
+
+
 def refuse() -> Sleeper:
     raise UsageError("not this one", hint="another")
 
@@ -67,11 +91,16 @@ def test_an_engine_that_does_not_load_is_left_out(monkeypatch: pytest.MonkeyPatc
     assert compare(contenders[:1], QUICK, left_out=lambda *failure: None) == {}
 
 
-def test_two_engines_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_engines_take_turns_while_no_tuner_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(os.getcwd())
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lines: list[str] = []
-    contenders = [_contender("a", seconds=0.001), _contender("b", seconds=0.004)]
+    alone = Contender("a", f"{HERE}:Alone", {"seconds": 0.001})
+    contenders = [alone, _contender("b", seconds=0.004)]
     timings = compare(contenders, QUICK, lines.append)
     assert list(timings) == ["a", "b"]
     assert all(len(t.medians_s) in (2, 3) and t.runs >= 10 for t in timings.values())

@@ -114,6 +114,22 @@ def test_a_mask_in_a_softmax_hides_no_error(rng: np.random.Generator) -> None:
         assert not check.ok
 
 
+@pytest.mark.parametrize("masking", [-1e4, -1e9, float(np.finfo(np.float32).min)])
+def test_a_mask_of_large_numbers_excuses_no_error(masking: float, rng: np.random.Generator) -> None:
+    z = (rng.standard_normal((6, 6)) * 4).astype(np.float32)
+    z[np.triu_indices(6, 1)] += np.float32(masking)
+    theirs = {"p": softmax(z), "z": z}
+    near = z + rng.uniform(-1e-6, 1e-6, z.shape).astype(np.float32)
+    right = compare_outputs("m", "ref", {"p": softmax(near), "z": near}, theirs, SOFTMAX)
+    assert right.ok, right.table().text()
+    shown, hidden = np.copy(theirs["p"]), z.copy()
+    shown[5, 2] += 1e-2
+    hidden[5, z[5].argmin()] += 1e-2  # the probabilities show little of that
+    for wrong in ({"p": shown}, {"z": hidden}):
+        found = compare_outputs("m", "ref", theirs | wrong, theirs, SOFTMAX)
+        assert [c.name for c in found.checks if not c.ok] == [*wrong]
+
+
 def test_softmax_inputs_become_outputs_once() -> None:
     f32 = TensorProto.FLOAT
     nodes = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,15 @@ def test_a_notebook_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(folder)
     script = (HERE / f"{name}.py").read_text().replace("trials=64", 'effort="none"')
     exec(compile(script, name, "exec"), {"__name__": "__main__"})
+
+
+def test_a_missing_compiler_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    [cell] = [c for c in cells((HERE / "embed_in_c.py").read_text()) if "shutil.which" in c]
+    exec(cell, {"shutil": shutil})
+    assert "no C compiler" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

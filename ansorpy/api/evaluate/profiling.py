@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from ansorpy.evaluation.profile import CallTime
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.probe.calibrate import calibrated
+from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.runtime.sizes import sizes_told, told_by
 from ansorpy.tasks.predict import predicted_seconds
 from ansorpy.trace import Trace
@@ -43,7 +45,8 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
     profiles, bounds = [], lookup.arguments.get("bounds")
     for shapes in sizes:
         feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
-        times = model.profile(feeds)
+        with lock_cores(sorted(os.sched_getaffinity(0))):
+            times = model.profile(feeds)
         calls = _Calls(finished, model, _sizes(model, shapes))
         profiles.append([calls.time(n, seconds) for n, (_, seconds) in enumerate(times)])
     return profiles
@@ -58,7 +61,8 @@ def trace_of(lookup: Lookup, shapes: Shapes, seed: int) -> Trace:
     _, model = _opened(lookup)
     bounds = lookup.arguments.get("bounds")
     feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
-    return model.trace(feeds, threads=lookup.arguments.get("threads"))
+    with lock_cores(sorted(os.sched_getaffinity(0))):
+        return model.trace(feeds, threads=lookup.arguments.get("threads"))
 
 
 def _opened(lookup: Lookup) -> tuple[Finished, CompiledModel]:

@@ -2,11 +2,13 @@
 
 An engine's threads may spin between calls, raise the clock or fill the cache.  So every engine has
 its own process, all but one are stopped (SIGSTOP), and bursts alternate.  Disturbances of the
-machine then affect all engines equally, and disturbed bursts are repeated.
+machine then affect all engines equally, and disturbed bursts are repeated.  While one is timed, no
+tuner on this machine computes or times.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from statistics import median
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from ansorpy.measure.run.undisturbed import Undisturbed
+from ansorpy.measure.workers.locks import lock_cores
 
 __all__ = ["Policy", "Timing", "compare", "compare_sizes", "unit_of"]
 
@@ -190,11 +193,13 @@ def _settled(
         process.name: Timing(version, precision=process.precision, streams=policy.streams)
         for process, version in versions.items()
     }
+    cores = sorted(os.sched_getaffinity(0))
     for turn in range(policy.rounds[1] if timings else 0):
         for process in _alternating(list(versions), turn):
             before = undisturbed.repeated
             timing = timings[process.name]
-            timing.add(undisturbed(partial(_burst, process, policy, size)))
+            with lock_cores(cores):
+                timing.add(undisturbed(partial(_burst, process, policy, size)))
             timing.repeated += undisturbed.repeated - before
         progress(f"round {turn + 1}: " + _line(timings))
         for timing in timings.values():

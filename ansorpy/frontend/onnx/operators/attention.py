@@ -22,7 +22,10 @@ __all__ = ["OPERATORS", "rotated"]
 
 
 def attention(ctx: NodeContext) -> tuple[str, ...]:
-    """Rows whose keys are all masked give 0."""
+    """Rows whose keys are all masked give 0.
+
+    Differs: they are known by the NaN of their softmax, so beside a mask, other NaN gives 0, too.
+    """
     ctx.require_float()
     q = _heads(ctx, 0, "q_num_heads")
     k, v = (_heads(ctx, n, "kv_num_heads") for n in (1, 2))
