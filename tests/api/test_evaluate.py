@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 import ansorpy as ap
 from ansorpy.api.evaluate import bench as benching
@@ -42,10 +42,23 @@ def test_a_model_in_memory_is_verified(network: Path, compiled: CompiledModel) -
     found = ap.verify(compiled, network)
     assert found.ok and repr(found) == "<Verification net against onnxruntime: ok>"
     found.demand()
-    wrong = ap.verify(compiled, network, against="reference", tolerance=0.0)
-    if not wrong.ok:
-        with pytest.raises(VerificationFailed, match="1 of 1 outputs differ from reference"):
-            wrong.demand()
+    assert ap.verify(compiled, network, against="reference").ok
+
+
+@pytest.mark.parametrize("against", ["onnxruntime", "reference"])
+def test_other_weights_are_found(
+    network: Path, compiled: CompiledModel, tmp_path: Path, against: str
+) -> None:
+    model = onnx.load(network)
+    [weights] = model.graph.initializer
+    array = numpy_helper.to_array(weights).copy()
+    array[0] += 0.5
+    weights.CopyFrom(numpy_helper.from_array(array, weights.name))
+    onnx.save(model, tmp_path / "net.onnx")
+    wrong = ap.verify(compiled, tmp_path / "net.onnx", against=against)
+    assert not wrong.ok
+    with pytest.raises(VerificationFailed, match=f"1 of 1 outputs differ from {against}"):
+        wrong.demand()
 
 
 def test_a_library_is_verified(network: Path, compiled: CompiledModel, tmp_path: Path) -> None:

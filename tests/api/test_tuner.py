@@ -8,14 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ansorpy.api.tuner
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import NoValidProgram
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.prove import Claim, Finding, Proof, Verdict
 from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, reduce_axis
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
@@ -31,7 +34,9 @@ from ansorpy.tasks.predict import PredictOptions
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.trial_plan import Before
 from ansorpy.tasks.tune import Ending
+from tests import workloads
 from tests.measure.definitions import matmul
+from tests.run_native import run_native
 
 SMALL = Request.of(
     network=False, effort="none", trials=6, threads=1, strategy="random", cost_model="analytic"
@@ -76,25 +81,45 @@ def test_programs_of_another_user_are_measured_before_they_are_used(
     assert chosen.median_s in {record.median_s for record in mine}
 
 
+def _doubled() -> State:
+    """A program of twice the product, of the same inputs and results as the task's."""
+    a, b, _ = workloads.matmul(24, 40, 17)
+    k = reduce_axis(17, name="k")
+    c = compute((24, 40), lambda i, j: sum_over(a[i, k] * b[k, j] * 2.0, axis=k), name="C")
+    return State.initial([a, b, c])
+
+
 def test_a_forged_definition_and_forged_code_are_never_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
-    """A stranger's file says that another computation is the fastest way to compute the task."""
+    """A stranger's file says that another computation is the fastest way to compute the task.
+
+    It also says so of the task's own program, with that computation's code.
+    """
     task, request = _task(), replace(SMALL, db=tmp_path / "t.db")
+    wrong, own = _doubled(), State.initial(task.dag)
+    tiled, _ = wrong.split("C", "i", (4,))
     with monkeypatch.context() as other:
         other.setenv("ANSORPY_STATE", str(tmp_path / "other"))
         with Database(tmp_path / "t.db") as database:
-            wrong = State.initial(matmul(24, 24, 23))
             database.add_task(task)
             database.definitions.add_variants(task.key, {"direct": wrong.definition})
             built = build_lowered(lower(wrong), task.target, "kernel")
             database.objects.put(built)
-            result = MeasureResult(TrialKind.OK, (1e-12,), object_digest=built.digest)
-            database.complete(database.start(task, wrong), result)
+            for seconds, state in ((1e-12, wrong), (2e-12, own)):
+                result = MeasureResult(TrialKind.OK, (seconds,), object_digest=built.digest)
+                database.complete(database.start(task, state), result)
+            result = MeasureResult(TrialKind.CHECKED, object_digest=built.digest)
+            database.keep_checked(task, tiled, result)
     with open_tuner(replace(request, budget=None)) as tuner:
+        assert len(tuner.database.hints(task.key, -1)) == 3
         [chosen] = tuner.choose([task])
-    assert chosen.built.digest != built.digest
-    assert str(chosen.state.definition) == str(task.dag) or chosen.median_s != 1e-12
+        tried = [tuner.database.lookup(task, state) for state in (wrong, tiled)]
+    assert tried == [None, None] and chosen.built.digest != built.digest
+    assert str(chosen.state.definition) == str(task.dag) and chosen.median_s != 2e-12
+    a, b = rng.random((24, 17), np.float32), rng.random((17, 40), np.float32)
+    [found] = run_native(lower(chosen.state), {"A": a, "B": b})
+    np.testing.assert_allclose(found, a @ b, rtol=1e-5)
 
 
 def _refute(database: Database, record: Record) -> None:

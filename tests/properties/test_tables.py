@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given, reject
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.codegen.cuda.emit.program import emit_cuda
@@ -139,7 +139,7 @@ def test_loops_of_random_schedules_run_as_their_table_says(seed: int) -> None:
     try:
         lowered = lower(state)
     except ScheduleError:
-        return  # not legal
+        reject()  # not legal
     check(state, lowered, build_nest(state, {}), 0)
 
 
@@ -159,13 +159,14 @@ def test_loops_of_candidates_run_as_their_table_says(
     sketch = SketchSampler(task, preset[0]).draw_one(rng)
     table = sketch.sample(32, rng)
     table = table[sketch.valid(table)]
+    assume(len(table))
     nest = sketch.space.nest(table)
     for row in range(min(2, len(table))):
         try:
             state = sketch.resolve(table[row])
             lowered = lower(state)
         except ScheduleError:
-            continue  # a trial that fails with a reason
+            reject()  # a trial that fails with a reason
         check(state, lowered, nest, row)
 
 
@@ -183,6 +184,7 @@ def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Targ
     sketch = SketchSampler(Task(ComputeDAG([z, y]), target, 2)).draw_one(rng)
     table = sketch.sample(8, rng)
     table = table[sketch.valid(table)][:1]
+    assume(len(table))
     for row in table:
         lowered = lower(sketch.resolve(row))
         lanes, found = loop_lanes(lowered.run.body, target), statements(lowered.run.body)
@@ -205,12 +207,13 @@ def test_code_is_about_as_long_as_its_table_says(seed: int, preset: Preset) -> N
     sketch = SketchSampler(Task(random_definition(rng), X86, 4), preset).draw_one(rng)
     table = sketch.sample(32, rng)
     table = table[sketch.valid(table)][:2]
+    assume(len(table))
     bounds = Bounds(sketch.state, sketch.space.values(table))
     for row in range(len(table)):
         try:
             lowered = lower(sketch.resolve(table[row]))
         except ScheduleError:
-            continue  # a trial that fails with a reason
+            reject()  # a trial that fails with a reason
         for name, made in statements(lowered.run.body).items():
             stage = sketch.state.stage(name)
             lanes = lanes_of(bounds.op(name), X86)
@@ -232,6 +235,7 @@ def test_blocks_take_the_shared_memory_that_their_table_says(seed: int, preset: 
     sketch = SketchSampler(Task(dag, tensor_cores.HOPPER, 1), preset).draw_one(rng)
     table = sketch.sample(64, rng)
     table = table[sketch.valid(table)][:2]
+    assume(len(table))
     bounds = Bounds(sketch.state, sketch.space.values(table))
     columns = [shared_bytes(bounds, kernel) for kernel in kernels(sketch.state)]
     for row in range(len(table)):

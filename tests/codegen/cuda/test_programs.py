@@ -201,10 +201,10 @@ def test_more_shared_memory_than_a_kernel_can_declare_is_asked_for(tmp_path: Pat
     np.testing.assert_array_equal(out, 3 * x[:, ::-1])
 
 
-def copied_ahead(*, waits: bool = True, offset: int = 0) -> Program:
-    """Each thread copies four elements, which all threads of the block read after a wait."""
+def copied_ahead(*, waits: bool = True, offset: int = 0, within: int = 30) -> Program:
+    """Each thread copies four elements, or zeros, which all of the block read after a wait."""
     tile, lane = buffer("tile", 2, 96, scope=Scope.SHARED), Var("lane")
-    inside = select(tx + bx * 4 < 30, at(X, bx, tx * 4 + lane), 0.0)
+    inside = select(tx + bx * 4 < within, at(X, bx, tx * 4 + lane), 0.0)
     copy = AsyncCopy(tile, (as_expr(1), tx * 4 + lane + offset), inside)
     wait = (Wait(Async.COPIES, 0),) if waits else ()
     begin = Seq((For(lane, 4, ForKind.VECTORIZED, copy), Commit(Async.COPIES), *wait))
@@ -235,6 +235,15 @@ def test_a_copy_moves_as_much_as_alignment_allows() -> None:
     assert "commit_copies();" in text and "wait_copies<0>();" in text
     single = emit_cuda(copied_ahead(offset=-1), TARGET, "k").kernels
     assert "copy_async(&tile[tx * 4 + lane + 95], &x[" in single
+
+
+def test_zeros_that_a_copy_always_makes_are_stored(tmp_path: Path) -> None:
+    source, got = copied_ahead(within=0), empty((3, 96))
+    emulate({"zeros": source}, tmp_path)("zeros", [random((3, 96)), got])
+    np.testing.assert_array_equal(got, np.zeros((3, 96)))
+    for offset in (0, -1):
+        text = emit_cuda(copied_ahead(offset=offset, within=0), TARGET, "k").kernels
+        assert "copy_async" not in text
 
 
 def test_elements_too_narrow_for_a_copy_are_stored() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis.strategies import booleans, integers, sampled_from
+from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -69,8 +69,8 @@ def test_other_definitions_are_left_alone(tensors: list[Tensor]) -> None:
 
 @examples(15)
 @given(
-    keys=sampled_from([7, 16, 17, 33]), rows=sampled_from([2, 7, 12]), masks=booleans(),
-    heads=sampled_from([1, 3]), seed=integers(0, 2**31),
+    keys=sampled_from([17, 7, 16, 33]), rows=sampled_from([2, 7, 12]),
+    masks=sampled_from([True, False]), heads=sampled_from([3, 1]), seed=integers(0, 2**31),
 )  # fmt: skip
 def test_random_programs_compute_attention(
     keys: int,

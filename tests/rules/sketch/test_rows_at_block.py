@@ -110,16 +110,14 @@ def test_other_definitions_are_left_alone(tensors: list[Tensor], stage: str, rea
 
 @examples(30)
 @given(seed=integers(0, 2**31), name=sampled_from(sorted(MADE)), rows=integers(2, 40),
-       columns=sampled_from([1, 2, 7, 31, 33, 45, 64, 101]))  # fmt: skip
+       columns=sampled_from([7, 2, 31, 33, 45, 64, 101]))  # fmt: skip
 def test_random_programs_of_random_shapes_compute_them(
     seed: int, name: str, rows: int, columns: int
 ) -> None:
     rng = np.random.default_rng(seed)
     tensors = MADE[name](rows, columns)
     dag = ComputeDAG.of(tensors)
-    if ask(RULE, tensors, dag.outputs[0].name, GPU).answer is not APPLY:
-        assert columns == 1
-        return
+    assert ask(RULE, tensors, dag.outputs[0].name, GPU).answer is APPLY
     data = random_values(dag, rng)
     expected = run_dag(dag, data, dtype=DType.FLOAT64)
     for state in rows_of(one_kernel(tensors), 2, rng):

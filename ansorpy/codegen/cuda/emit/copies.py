@@ -10,7 +10,7 @@ from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import Emitter
 from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.unsupported import buffer_of
-from ansorpy.ir.expr import Expr, Load, Select
+from ansorpy.ir.expr import Const, Expr, Load, Select
 from ansorpy.ir.loops import AsyncCopy, Store
 
 __all__ = ["LEAST_BYTES", "async_copy", "copied", "source_of"]
@@ -19,8 +19,8 @@ LEAST_BYTES = 4
 
 
 def async_copy(e: Emitter, s: AsyncCopy) -> None:
-    """Start copying one element."""
-    if s.buffer.dtype.bytes < LEAST_BYTES:
+    """Start copying one element; one that is always zero is stored."""
+    if s.buffer.dtype.bytes < LEAST_BYTES or isinstance(s.value, Const):
         e.statement(Store(s.buffer, s.indices, s.value, None))
         return
     load, cond = source_of(s)

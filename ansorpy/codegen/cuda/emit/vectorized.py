@@ -29,7 +29,18 @@ from ansorpy.ir.analysis.affine import divisor_of, linear
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, children, is_zero
+from ansorpy.ir.expr import (
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Var,
+    as_expr,
+    children,
+    is_zero,
+)
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
@@ -68,6 +79,8 @@ class _Lanes:
 def vector_loop(e: Emitter, s: For) -> None:
     """Emit the vectorized loop *s*."""
     body = s.body
+    if isinstance(body, AsyncCopy) and isinstance(body.value, Const):
+        body = Store(body.buffer, body.indices, body.value, None)  # zeros need no source
     if isinstance(body, Store):
         lanes = _best(e, s, body)
         if lanes is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from itertools import product
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from ansorpy.rules.algorithms.key_blocks import KeyBlocks
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
-from tests.budget import some
+from tests.budget import pairs
 from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emit.test_expressions import SEEDS, expression
 from tests.codegen.cuda.emit.test_vectorized import MAKERS
@@ -149,7 +148,7 @@ ATTENTIONS = {
 }
 
 
-@pytest.mark.parametrize(("name", "target"), some(product(ATTENTIONS, (SM_80, SM_90))))
+@pytest.mark.parametrize(("name", "target"), pairs(ATTENTIONS, (SM_80, SM_90)))
 def test_attention_is_one_kernel_without_spills(name: str, target: Target) -> None:
     """Of networks' sizes: the programs that the analytic model puts first."""
     dag, rng = ComputeDAG.of(ATTENTIONS[name]), np.random.default_rng(0)
@@ -165,7 +164,7 @@ def test_attention_is_one_kernel_without_spills(name: str, target: Target) -> No
     assert code.plan.workspace_bytes == 0
 
 
-@pytest.mark.parametrize("target", some((SM_80, SM_90)), ids=lambda target: target.name)
+@pytest.mark.parametrize("target", (SM_80, SM_90), ids=lambda target: target.name)
 def test_attention_over_many_keys_is_two_kernels_without_spills(target: Target) -> None:
     """One for the parts, whose scores are a block of keys, and one that combines them."""
     dag, rng = ComputeDAG.of(heads_attend(1, 512, 4099, 12, 64)), np.random.default_rng(0)

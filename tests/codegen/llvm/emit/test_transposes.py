@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ from ansorpy.ir.expr import Var
 from ansorpy.ir.extents import dim
 from ansorpy.ir.loops import For, ForKind, Program, Stmt
 from ansorpy.target import Target
-from tests.budget import some
+from tests.budget import pairs
 from tests.codegen.programs import F32, Compiled, at, buffer, empty, nest, program, put, random
 
 AVX512 = Target.parse("x86-64-v4")
@@ -42,7 +40,7 @@ def listing(source: Program) -> str:
 BLOCKS = [(16, 16), (8, 8), (4, 16), (37, 16), (64, 32), (1, 8)]
 
 
-@pytest.mark.parametrize(("dtype", "block"), some(product(DType, BLOCKS)), ids=str)
+@pytest.mark.parametrize(("dtype", "block"), pairs(DType, BLOCKS), ids=str)
 def test_every_type_and_shape_of_block(dtype: DType, block: tuple[int, int]) -> None:
     tall, wide = block
     rows, columns = 67, 50
