@@ -1,5 +1,6 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
+# make test-emulated  code for other machines, run under qemu-user where that is found
 # make test-torch  the tests of what needs torch, which it adds to the virtual environment
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make docs    the documentation as a site, in build/site
@@ -23,7 +24,7 @@ LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 BROWSER := $(shell command -v chromium || command -v google-chrome)
 SHOT    := $(BROWSER) --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=8000
 
-.PHONY: demo test test-torch conformance wheel-test docs gallery check bench screenshots clean
+.PHONY: demo test test-emulated test-torch conformance wheel-test docs gallery check bench screenshots clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -50,6 +51,9 @@ demo: $(VENV)/.with-bench
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.with-cuda $(VENV)/.with-report
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
+
+test-emulated: $(VENV)/.with-linker
+	$(BIN)/python -m pytest tests/runtime/test_targets.py -m emulated --emulated
 
 test-torch: $(VENV)/.with-torch
 	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/cost tests/search

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ansorpy.ir.interpret import run_program
@@ -20,16 +22,17 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter
 
-__all__ = ["Less", "planted_races"]
+__all__ = ["Less", "each_left_out", "planted_races"]
 
 
 class Less(Rewriter):
-    """Leaves out the *number*-th statement of a kind, or lets waits return too early.
+    """Leaves out the *number*-th statement of a kind, or all of them without a number.
 
-    With *of*, only commits or waits of what runs asynchronously are meant.
+    Waits are kept, but return while one more is under way.  With *of*, only commits or waits of
+    what runs asynchronously are meant.
     """
 
-    def __init__(self, kind: type[Stmt], number: int = 2, of: Async | None = None):
+    def __init__(self, kind: type[Stmt], number: int | None = None, of: Async | None = None):
         super().__init__()
         self.kind = kind
         self.of = of
@@ -39,10 +42,18 @@ class Less(Rewriter):
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, self.kind) and self.of in (None, getattr(s, "kind", None)):
             self.seen += 1
-            if isinstance(s, Wait):
-                return Wait(s.kind, s.pending + 1)
-            return Seq(()) if self.seen == self.number else s
+            if self.number not in (None, self.seen):
+                return s
+            return Wait(s.kind, s.pending + 1) if isinstance(s, Wait) else Seq(())
         return super().stmt(s)
+
+
+def each_left_out(program: Program, kind: type[Stmt], of: Async | None = None) -> Iterator[Program]:
+    """*program* with each of its statements of a kind less (:class:`Less`), one at a time."""
+    count = Less(kind, of=of)
+    count.stmt(program.body)
+    for number in range(1, 1 + count.seen):
+        yield program.with_body(Less(kind, number, of).stmt(program.body))
 
 
 def planted_races(program: Program, rng: np.random.Generator) -> set[str]:
@@ -58,12 +69,10 @@ def planted_races(program: Program, rng: np.random.Generator) -> set[str]:
     run_program(program, arrays)
     allocated = [s.buffer for s in walk_stmts(program.body) if isinstance(s, Alloc)]
     shared = {buffer.name for buffer in allocated if buffer.scope is Scope.SHARED}
-    barriers = sum(isinstance(s, Barrier) for s in walk_stmts(program.body))
     found: set[str] = set()
-    for number in range(1, barriers + 1):
-        wrong = Less(Barrier, number).stmt(program.body)
+    for wrong in each_left_out(program, Barrier):
         try:
-            run_program(program.with_body(wrong), arrays)
+            run_program(wrong, arrays)
         except Race as race:
             found |= {name for name in shared if f"{name}[" in str(race)}
     return found

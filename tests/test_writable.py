@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -57,11 +59,28 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path) -> None
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_permissions(tmp_path: Path) -> None:
-    locked = tmp_path / "locked"
-    locked.touch(mode=0o400)
-    os.mkfifo(tmp_path / "pipe", mode=0o400)
-    for path in (locked, tmp_path / "pipe"):
-        with pytest.raises(UsageError, match=f"cannot write {path}: Permission denied"):
-            demand_writable(path)
+@contextmanager
+def no_root() -> Iterator[None]:
+    """Root may write everywhere, so it is another user meanwhile."""
+    if os.geteuid():
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+def test_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # whose parents another user may not enter
+    tmp_path.chmod(0o755)
+    Path("locked").touch(mode=0o400)
+    os.mkfifo("pipe", mode=0o400)
+    Path("open").touch()
+    Path("open").chmod(0o666)
+    with no_root():
+        demand_writable(Path("open"))
+        for name in ("locked", "pipe"):
+            with pytest.raises(UsageError, match=f"cannot write {name}: Permission denied"):
+                demand_writable(Path(name))

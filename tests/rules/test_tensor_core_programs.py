@@ -107,12 +107,12 @@ def test_parts_of_products_of_any_shape_and_type(
     check(tensors, a_program(split[0], rng), rng)
 
 
-@pytest.mark.parametrize("kind, depth, found", [
-    (Barrier, 1, "two threads access"), (Barrier, 3, "two threads access"),
-    (Wait, 3, "read before waiting for the copy to it"),
+@pytest.mark.parametrize("missing, depth, found", [
+    ((Barrier, 2), 1, "two threads access"), ((Barrier, 2), 3, "two threads access"),
+    ((Wait, 1), 3, "read before waiting for the copy to it"),
 ])  # fmt: skip
 def test_fragments_of_tiles_that_are_not_there_are_found(
-    kind: type[Stmt], depth: int, found: str, rng: np.random.Generator
+    missing: tuple[type[Stmt], int], depth: int, found: str, rng: np.random.Generator
 ) -> None:
     tensors = matmul("float16", 64, 64, 128)
     (sketch,) = sketches(tensors, rng)
@@ -121,7 +121,7 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
     row |= {"C.warp.i/1": 2, "C.warp.j/1": 2, "C.warp.k/1": 2}
     program = lower(sketch.resolve([row[name] for name in sketch.columns])).run
     check(tensors, program, rng)
-    wrong = program.with_body(Less(kind).stmt(program.body))
+    wrong = program.with_body(Less(*missing).stmt(program.body))
     with pytest.raises(LoweringError, match=found):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 

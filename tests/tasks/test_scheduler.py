@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,18 +98,39 @@ def test_tasks_without_a_correct_program_come_first() -> None:
     assert choose(Gradient(), progress(3.0), progress(*[INF] * 4)) == 1
 
 
-def test_dead_tasks_are_never_chosen() -> None:
-    schedulers: list[TaskScheduler] = [Gradient(), RoundRobin()]
-    for scheduler in schedulers:
-        assert choose(scheduler, progress(1.0, alive=False), progress(9.0, 9.0)) == 1
-        assert choose(scheduler, progress(alive=False)) is None
-        assert choose(scheduler) is None
+EVERY = pytest.mark.parametrize("name", SCHEDULERS.names)
 
 
-@pytest.mark.parametrize("scheduler", [Gradient(), RoundRobin()])
-def test_tasks_the_objective_does_not_depend_on_get_nothing(scheduler: TaskScheduler) -> None:
-    assert choose(scheduler, progress(9.0, gradient=0.0), progress(1.0, 1.0)) == 1
-    assert choose(scheduler, progress(9.0, gradient=0.0), progress(gradient=0.0)) is None
+@EVERY
+def test_dead_tasks_are_never_chosen(name: str) -> None:
+    make = SCHEDULERS.factory(name)
+    assert choose(make(), progress(1.0, alive=False), progress(9.0, 9.0)) == 1
+    assert choose(make(), progress(alive=False)) is None
+    assert choose(make()) is None
+
+
+@EVERY
+def test_tasks_the_objective_does_not_depend_on_get_nothing(name: str) -> None:
+    make = SCHEDULERS.factory(name)
+    assert choose(make(), progress(9.0, gradient=0.0), progress(1.0, 1.0)) == 1
+    assert choose(make(), progress(9.0, gradient=0.0), progress(gradient=0.0)) is None
+
+
+@EVERY
+@pytest.mark.parametrize("is_chosen", [True, False])
+def test_what_was_chosen_before_matters_to_no_task_that_has_died(
+    name: str, is_chosen: bool
+) -> None:
+    """Some remember the last round's task, and who resembles it."""
+    scheduler = SCHEDULERS.one(name)
+    tasks = [progress(9.0, 9.0, class_key="one"), progress(9.0, 9.0, class_key="one")]
+    first = choose(scheduler, *tasks)
+    assert first is not None
+    dies = first if is_chosen else 1 - first
+    tasks[dies] = replace(tasks[dies], alive=False)
+    assert choose(scheduler, *tasks) == 1 - dies
+    tasks[1 - dies] = replace(tasks[1 - dies], gradient=0.0)
+    assert choose(scheduler, *tasks) is None
 
 
 def test_equal_gains_are_drawn_at_random() -> None:

@@ -35,7 +35,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.prove import Claim, Verdict, prove
 from ansorpy.schedule.lowering.program import lower
-from tests.faults import Less
+from tests.faults import each_left_out
 from tests.ir.interpret.nests import buffer, load, loops, program
 from tests.tensor_cores import arguments, matmul, values, wgmma_sketches
 
@@ -219,8 +219,7 @@ def test_asynchronous_instructions_need_fences_barriers_and_waits(
     made = products()
     known = values(PRODUCT, np.random.default_rng(0))
     faults = 0
-    for number in range(1, 1 + sum(isinstance(s, kind) for s in walk_stmts(made.body))):
-        broken = made.with_body(Less(kind, number, of).stmt(made.body))
+    for broken in each_left_out(made, kind, of):
         try:
             run_program(broken, arguments(broken, known))
         except LoweringError:

@@ -43,10 +43,12 @@ def one_kernel(tensors: Sequence[Tensor]) -> PlacedSketch:
 
 
 def rows_of(sketch: PlacedSketch, n: int, rng: np.random.Generator) -> list[State]:
-    """At most *n* random programs of the placed sketch, mutated ones among them."""
+    """One to *n* random programs of the placed sketch, mutated ones among them."""
     table = sketch.sample(128, rng)
     both = np.concatenate((sketch.mutate(table, rng), table))
-    return [sketch.resolve(row) for row in both[sketch.valid(both)][:n]]
+    found = [sketch.resolve(row) for row in both[sketch.valid(both)][:n]]
+    assert found
+    return found
 
 
 def test_attention_is_one_kernel() -> None:

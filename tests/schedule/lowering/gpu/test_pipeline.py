@@ -78,12 +78,14 @@ def test_tiles_of_a_sum_of_any_length_are_copied_ahead(rng: np.random.Generator)
         np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind, found", [
-    (Barrier, "two threads access"), (Wait, "read before waiting for the copy to it"),
+@pytest.mark.parametrize("missing, found", [
+    ((Barrier, 2), "two threads access"), ((Wait, 1), "read before waiting for the copy to it"),
 ])  # fmt: skip
-def test_a_missing_barrier_and_an_early_wait_are_found(kind: type[Stmt], found: str) -> None:
+def test_a_missing_barrier_and_an_early_wait_are_found(
+    missing: tuple[type[Stmt], int], found: str
+) -> None:
     program = lower(ahead(workloads.matmul(24, 24, 12), 3)).run
-    wrong = program.with_body(Less(kind).stmt(program.body))
+    wrong = program.with_body(Less(*missing).stmt(program.body))
     arrays = [np.ones(p.buffer.shape, np.float32) for p in program.params]
     run_program(program, arrays)
     with pytest.raises(LoweringError, match=found):
