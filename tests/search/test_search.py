@@ -432,7 +432,7 @@ def test_what_was_prepared_is_scored_by_the_model_of_the_day() -> None:
 def test_enough_is_prepared_after_many_measurements() -> None:
     task = matmul(48, 48, 48)
     at = Context(task, sampler(task), AnalyticModel(), np.random.default_rng(0))
-    strategy = Evolution(population=128, considered=16)
+    strategy = Evolution(sketches=2, scouts=3, population=64, generations=1, considered=16)
     for _ in range(8):
         picked = strategy.ask(at, 16).best[:16]
         assert len(picked) == 16
