@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import TypeGuard
 
 from ansorpy.codegen.vectors import lanes_of
@@ -39,7 +40,8 @@ class LimitCodeSize(AnnotationRule):
     Must come after the rules that vectorise and unroll.  Build time is proportional to the number
     of instructions, and code that overflows the instruction cache runs no faster than a loop.
     A body that exceeds the limit by itself, because a long chain of stages is inlined into it, may
-    occur once.
+    occur once, and one whose definition asks to unroll axes (``Attrs.unroll_axes``), once for each
+    of their elements: most of these instructions fold.
     Differs: TVM's ``auto_unroll_max_step`` limits iterations, regardless of their bodies.
     """
 
@@ -55,7 +57,7 @@ class LimitCodeSize(AnnotationRule):
         return Space(state, (*space.constraints, *limits))
 
     def _limit(self, op: ComputeOp, stage: Stage, target: Target) -> Constraint:
-        body = _operations(op.body)
+        body = _operations(op.body) * _asked_copies(op)
         most = max(self.most, body + TREE_INSTRUCTIONS * (stage.lanes is not None))
 
         def holds(bounds: Bounds) -> Size:
@@ -92,6 +94,12 @@ def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:
     vectors = ceil_div(vectors, lanes_of(op, target))
     straight = copies * size_min(vectors, MOST_VECTORS) * _operations(op.body)
     return straight if stage.lanes is None else straight + sums * TREE_INSTRUCTIONS
+
+
+def _asked_copies(op: ComputeOp) -> int:
+    """How many copies of the body the definition itself asks for."""
+    asked = op.attrs.unroll_axes
+    return prod(axis.extent for axis in (*op.axes, *op.reduce_axes) if axis.name in asked)
 
 
 def _where(mask: Size, extent: Size) -> Size:

@@ -96,6 +96,15 @@ def test_a_body_longer_than_the_limit_may_stand_once(rng: np.random.Generator) -
     assert set(codes[valid]) == {codes.min()} and codes.min() > LimitCodeSize().most
 
 
+def test_what_a_definition_unrolls_may_stand_once(rng: np.random.Generator) -> None:
+    """Winograd in TVM's form: tables of constants make 1296 copies of a body, most of which fold."""
+    task = Task(ComputeDAG.of(workloads.winograd(1, 8, 8, 8, 8)), CPU, 2)
+    sketches = SketchSampler(task)
+    for number in range(len(sketches.sketches)):
+        sketch = sketches.place(number, rng)
+        assert sketch.valid(sketch.sample(64, rng)).any()
+
+
 def _activated(y: Tensor, i: Expr, j: Expr) -> Expr:
     return b.sigmoid(y[i, j])
 
