@@ -145,8 +145,7 @@ class Pool:
     """A strategy's candidates for measuring.
 
     ``best`` are promising candidates in the order the strategy would try them; ``random`` are for
-    exploration.  ``more``: whether there are others, though too few were found this time; None if
-    the strategy draws at random and does not know.  The search then looks for what it missed.
+    exploration.  ``more`` is True when there may be others, though too few were found this time.
     The search adds what selectors may want to know: ``fastest`` is the fastest program measured so
     far, scored by today's model (None before there is one, or if the model knows no deviations),
     and ``measured`` has the keys of all measured programs.
@@ -154,7 +153,7 @@ class Pool:
 
     best: tuple[Candidate, ...]
     random: tuple[Candidate, ...] = ()
-    more: bool | None = None
+    more: bool = False
     fastest: Candidate | None = None
     measured: Set[Key] = frozenset()
 

@@ -8,7 +8,7 @@ are not part of it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from ansorpy.schedule.space import Domains, Space, Table, hull
 from ansorpy.search.population import Candidate, Scored, SketchSource, sample_valid, score_all
 from ansorpy.search.strategy import Context
 
-__all__ = ["Decided", "Explored", "Prefix", "all_prefixes", "begin", "explored"]
+__all__ = ["Decided", "Explored", "Prefix", "begin", "explored"]
 
 Decided = tuple[str, int | str]
 """A decision's name, and what was decided."""
@@ -63,25 +63,13 @@ class Prefix(ABC):
 
     @property
     def candidate(self) -> Candidate | None:
-        """The program, if this is a whole one and valid."""
+        """The program, if this is a whole one."""
         return None
 
 
 def begin(source: SketchSource) -> Prefix:
     """The prefix with no decision, from which all programs of *source* can be reached."""
     return _sketches((), source, tuple(source.pairs))
-
-
-def all_prefixes(source: SketchSource) -> Iterator[Prefix]:
-    """All prefixes of programs of *source*, each before those that it begins, in a fixed order.
-
-    Every program is reached once, unless two placements are equal.
-    """
-    left = [begin(source)]
-    while left:
-        prefix = left.pop()  # and forget it, as a prefix keeps the options below it
-        yield prefix
-        left += reversed(prefix.options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +169,9 @@ class _Columns(Prefix):
 
     @property
     def candidate(self) -> Candidate | None:
-        if any(len(rows) != 1 for rows in self.domains):
+        if any(len(rows) > 1 for rows in self.domains):
             return None
-        row = hull(self.domains)[0]
-        return Candidate(self.sketch, row) if self.sketch.valid(row[None])[0] else None
+        return Candidate(self.sketch, hull(self.domains)[0], 0.0)
 
 
 def _sketches(

@@ -85,10 +85,10 @@ class Strategy(Protocol):
     """Proposes candidates and receives their results."""
 
     def ask(self, context: Context, n: int) -> Pool:
-        """A pool of at least *n* candidates to pick from, fewer if it finds no others.
+        """A pool of at least *n* candidates to pick from, fewer when the space is exhausted.
 
         A call takes at most about a second, however large the space.  A pool that is too small
-        because the time ran out has True as ``more``, and one that ends the search has False.
+        because the time ran out sets ``more``.
         """
 
     def tell(self, found: Results) -> None:

@@ -28,13 +28,11 @@ from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import TaskHistory
 from ansorpy.search.population import (
     Candidate,
-    Key,
     SketchSource,
     by_sketch,
     scored_again,
     with_deviations,
 )
-from ansorpy.search.prefix import all_prefixes
 from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
@@ -48,9 +46,6 @@ __all__ = ["SearchOptions", "TaskSearch"]
 
 _HINTS = 8
 """How many programs are tried that others recorded for the task."""
-
-_BARREN = 4096
-"""How many beginnings of programs are looked at in a row without finding a program."""
 
 _Found: TypeAlias = tuple[Candidate, TrialEnd]
 
@@ -78,10 +73,8 @@ class TaskSearch:
     """The search for one task's fastest program, a round at a time.
 
     ``history`` holds the results, and ``measuring_s`` the seconds that measuring has taken.
-    ``exhausted`` is True when no unmeasured programs are left: in the space, or of those that the
-    strategy wants to try (``more`` of :class:`~ansorpy.search.population.Pool`).
-    ``default_pending`` is True until the default schedule has been measured or is certain to be
-    slower.
+    ``exhausted`` is True when the strategy has found no unmeasured programs.  ``default_pending``
+    is True until the default schedule has been measured or is certain to be slower.
     """
 
     def __init__(
@@ -108,9 +101,7 @@ class TaskSearch:
         if isinstance(self.options.transfer, Preceding):
             self.options.transfer.begin(model)
         self._seeds: list[Candidate] | None = None
-        """Unmeasured candidates from records, and those that the strategy missed; None before the
-        records were read."""
-        self._walk = all_prefixes(source)
+        """Unmeasured candidates from records; None before these were read."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
 
     def step(self, n: int, *, ahead: bool = False) -> int:
@@ -170,27 +161,10 @@ class TaskSearch:
         if not {c.key for c in chosen} <= {c.key for c in (*pool.best, *pool.random)}:
             chosen = scored_again(chosen, self.task, self.context.model)
         picked = different(_in_turns(self.context.new(chosen), seeds, begun))
-        if not picked and pool.more is None:
-            self._seeds = self._seeds or self._missed(n)
+        if not picked:  # a round of one trial may have left all seeds for later
             picked = scored_again(self._seeds[:n], self.task, self.context.model)
         self.exhausted = not picked and not pool.more
         return picked
-
-    def _missed(self, n: int) -> list[Candidate]:
-        """At most *n* unmeasured programs, the next of all in order; none if there are no others.
-
-        It gives up where bounds on the constraints show too late that no program is valid.
-        """
-        found: dict[Key, Candidate] = {}
-        barren = 0
-        for prefix in self._walk:
-            candidate = prefix.candidate
-            barren = 0 if candidate is not None else barren + 1
-            if candidate is not None and candidate.key not in self.context.measured:
-                found[candidate.key] = candidate
-            if len(found) == n or barren == _BARREN:
-                break
-        return list(found.values())
 
     def _hinted(self) -> list[Candidate]:
         """The programs that are fastest by results that do not count, where our rules make them."""

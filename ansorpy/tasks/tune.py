@@ -376,7 +376,7 @@ class _Run:
         """The reason why more trials of a task are impossible or useless; empty if they are not."""
         spent, limit = search.history, self.budget.trials_per_task
         if search.exhausted:
-            return "every candidate was tried"
+            return "no new candidate was found"
         if spent.best is None and spent.rounds >= PATIENCE:
             return "no program was correct"
         return "at the limit of trials per task" if limit and spent.trials >= limit else ""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.population import SketchSource
-from ansorpy.search.prefix import Prefix, all_prefixes, begin
+from ansorpy.search.prefix import Prefix, begin
 from benchmarks.spaces.grid_source import GridSource
 from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import dense_relu, matmul, scale
 
 
-def reached(source: SketchSource) -> list[tuple[str, bytes]]:
-    """The programs among all prefixes of *source*."""
-    return [prefix.candidate.key for prefix in all_prefixes(source) if prefix.candidate]
+def programs(prefix: Prefix) -> Iterator[Prefix]:
+    if not prefix.options:
+        yield prefix
+    for option in prefix.options:
+        yield from programs(option)
 
 
 def keys(source: SketchSource) -> list[tuple[str, bytes]]:
@@ -39,12 +43,14 @@ def walked(source: SketchSource, rng: np.random.Generator) -> list[Prefix]:
 @pytest.mark.parametrize("task", [scale(7), matmul(1, 1, 2)])
 def test_every_program_is_reached_once(task: Task) -> None:
     source = SketchSampler(task)
-    assert sorted(reached(source)) == sorted(keys(source))
+    reached = [prefix.candidate.key for prefix in programs(begin(source)) if prefix.candidate]
+    assert sorted(reached) == sorted(keys(source))
 
 
 def test_programs_of_a_recorded_grid_are_reached() -> None:
     source = GridSource(grid_of(matmul(16, 24, 8)))
-    assert sorted(reached(source)) == sorted(keys(source))
+    reached = [prefix.candidate.key for prefix in programs(begin(source)) if prefix.candidate]
+    assert sorted(reached) == sorted(keys(source))
 
 
 def test_random_walks_end_in_valid_programs(rng: np.random.Generator) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from ansorpy.arrays import Floats
@@ -22,13 +21,10 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.interfaces import Runner
-from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
-from ansorpy.schedule.space import Table
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
-from ansorpy.search import task_search
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.population import (
-    Candidate,
     Pool,
     by_sketch,
     sample_valid,
@@ -122,34 +118,26 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert three.seen != one.seen
 
 
-class Stubborn(Strategy):
-    """Offers the same program for ever."""
-
-    def ask(self, context: Context, n: int) -> Pool:
-        [sketch, *_] = context.source.draw(1, np.random.default_rng(0))
-        table = sample_valid(sketch, 1, np.random.default_rng(0))
-        return Pool(tuple(score(context.task, context.model, sketch, table).candidates()))
-
-
-@pytest.mark.parametrize("strategy", [EVOLUTION, Stubborn], ids=["evolution", "stubborn"])
-def test_a_space_of_few_programs_is_tried_to_its_end(strategy: Callable[[], Strategy]) -> None:
-    task, runner = scale(7), FormulaRunner()
-    found = rounds(search(task, runner, strategy=strategy), 200)
+def test_a_space_of_few_programs_is_exhausted_not_repeated() -> None:
+    runner = FormulaRunner()
+    found = rounds(search(scale(7), runner), 200)
     assert found.exhausted
     assert len(runner.seen) == len(set(runner.seen)) < 200
-    tables = ((s, s.space.rows(0, s.space.size)) for s in sampler(task).every())
-    valid = [Candidate(s, row) for s, table in tables for row in table[s.valid(table)]]
-    assert found.context.measured == {candidate.key for candidate in valid}
 
 
-def test_a_space_that_hides_its_programs_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    def barren(sketch: PlacedSketch, table: Table) -> npt.NDArray[np.bool_]:
-        return np.zeros(len(table), dtype=np.bool_)
+def test_a_strategy_that_repeats_itself_ends_the_search() -> None:
+    class Stubborn(Sampling):
+        """Offers the same program for ever."""
 
-    monkeypatch.setattr(task_search, "_BARREN", 10)
-    monkeypatch.setattr(PlacedSketch, "valid", barren)
-    found = search(scale(60), strategy=RandomSearch)
-    assert found.step(4) == 1 and found.exhausted, "the default schedule"
+        def ask(self, context: Context, n: int) -> Pool:
+            [sketch, *_] = context.source.draw(1, np.random.default_rng(0))
+            table = sample_valid(sketch, 1, np.random.default_rng(0))
+            return Pool(tuple(score(context.task, context.model, sketch, table).candidates()))
+
+    found = search(matmul(16, 16, 16), strategy=Stubborn)
+    for _ in range(3):
+        found.step(4)
+    assert found.exhausted and found.history.trials <= 2
 
 
 def test_never_slower_than_the_default_schedule() -> None:

@@ -170,7 +170,7 @@ def test_the_droplet_ends_when_all_around_is_measured() -> None:
     droplet.tell([(start, ok(basin(start)))])
     flat = measured(droplet, at, lambda c: 9.0, rounds=200)
     assert 0 < len(flat) < 200
-    assert droplet.ask(at, 8) == Pool((), more=False)
+    assert droplet.ask(at, 8) == Pool(())
 
 
 def test_noise_alone_does_not_move_the_droplet() -> None:

@@ -325,3 +325,21 @@ def test_programs_of_earlier_trials_have_scores_of_todays_model_too() -> None:
     assert isinstance(found.strategy, Hearing)
     scores = [candidate.score for candidate, _ in found.strategy.told]
     assert len(scores) == 8 and 7.0 not in scores and min(scores) > 0
+
+
+class Barren(Strategy):
+    """Has nothing to offer."""
+
+    def ask(self, context: Context, n: int) -> Pool:
+        return Pool(())
+
+
+def test_all_that_is_reused_is_tried_even_in_rounds_of_one_trial() -> None:
+    """Half of the trials are the strategy's, but this one has none."""
+    options = SearchOptions(strategy=Barren, transfer=Offering())
+    trials = MeasuredTrials(FormulaRunner(), Database())
+    task = dense_relu(32, 48, 24)
+    found = TaskSearch(task, sampler(task), AnalyticModel(), trials, options)
+    while not found.exhausted:
+        found.step(1)
+    assert found.history.trials >= 12, "as many as are offered"

@@ -400,7 +400,7 @@ class Barren(Strategy):
     """Has nothing to offer."""
 
     def ask(self, context: Context, n: int) -> Pool:
-        return Pool((), more=False)
+        return Pool(())
 
 
 def test_a_round_of_one_trial_is_the_default_schedule_where_nothing_else_is_left() -> None:

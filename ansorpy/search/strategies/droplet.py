@@ -49,14 +49,14 @@ class Droplet:
     def ask(self, context: Context, n: int) -> Pool:
         offers: dict[Key, Candidate] = {}
         if self._centre is None:
-            return Pool((), more=False)
+            return Pool(())
         for radius in range(1, self.radius + 1):
             if len(offers) >= n:
                 break
             for candidate in self._around(self._centre, radius, context):
                 if candidate.key not in context.measured:
                     offers.setdefault(candidate.key, candidate)
-        return Pool(tuple(offers.values()), more=False)
+        return Pool(tuple(offers.values()))
 
     def tell(self, found: Results) -> None:
         for candidate, result in found:

@@ -64,4 +64,4 @@ class OneShot(Strategy):
             # The search trains the model that the context has.
             context.model = Frozen(context.model)
             self._found = self.search.ask(context, self.measured).best[: self.measured]
-        return Pool(tuple(context.new(self._found)), more=False)
+        return Pool(tuple(context.new(self._found)))
