@@ -129,7 +129,7 @@ class _Columns(Prefix):
     @cached_property
     def options(self) -> Sequence[Prefix]:
         number = next((n for n, rows in enumerate(self.domains) if len(rows) > 1), None)
-        if number is None:
+        if number is None or self._is_barren:
             return ()
         rows, decision = self.domains[number], self.sketch.space.decisions[number]
         column = next(c for c, values in enumerate(rows.T) if (values != values[0]).any())
@@ -144,12 +144,19 @@ class _Columns(Prefix):
             if fit
         ]
 
+    @property
+    def _is_barren(self) -> bool:
+        """Whether some decision has nothing left to choose."""
+        return not all(map(len, self.domains))
+
     def _with(self, number: int, rows: Table) -> Domains:
         """The domains with only *rows* left for the decision with this number."""
         return (*self.domains[:number], rows, *self.domains[number + 1 :])
 
     @property
     def beginning(self) -> Beginning:
+        if self._is_barren:
+            return Beginning(self.sketch.space, np.zeros(0, dtype=np.int64))
         low, high = hull(self.domains)
         left = np.flatnonzero(low != high)
         return Beginning(self.sketch.space, low[: left[0]] if len(left) else low)
@@ -169,7 +176,7 @@ class _Columns(Prefix):
 
     @property
     def candidate(self) -> Candidate | None:
-        if any(len(rows) > 1 for rows in self.domains):
+        if any(len(rows) != 1 for rows in self.domains):
             return None
         return Candidate(self.sketch, hull(self.domains)[0], 0.0)
 
