@@ -115,9 +115,9 @@ def test_the_seed_of_training_and_of_splits_may_come_from_the_environment(
 
     monkeypatch.setattr(training, "split", asked_split)
     monkeypatch.setenv("ANSORPY_SEED", "7")
-    for given in ({}, {"seed": 0}):
+    for seed in (None, 0):
         with pytest.raises(InterruptedError):
-            evaluate_models([], small_dataset(), Split.BY_TASK, **given)
+            evaluate_models([], small_dataset(), Split.BY_TASK, seed=seed)
     assert asked == [7, 0]
     monkeypatch.setenv("ANSORPY_SEED", "-1")
     with pytest.raises(UsageError, match="ANSORPY_SEED='-1' is not a seed"):
