@@ -81,9 +81,8 @@ def bench(
         EngineFailure: The process of an engine died or hung.
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
     """
-    seed = seed_or_default(seed)
     load_plugins(plugins)
-    target = arguments.get("target") or "host"
+    seed, target = seed_or_default(seed), arguments.get("target") or "host"
     target = target if isinstance(target, Target) else Target.parse(target)
     with ExitStack() as stack:
         if isinstance(model, Model):
