@@ -20,7 +20,7 @@ __all__ = [
     "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "PERF", "SEED",
     "STATE", "VERIFY", "Knob", "available_cores", "cache_folder", "cgroup_quota",
     "compiler_command", "default_database", "default_threads", "ray_cluster", "ray_uses_tls",
-    "state_folder",
+    "seed_or_default", "state_folder",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -165,6 +165,11 @@ def default_threads() -> int:
     """The default number of threads: ``ANSORPY_NUM_THREADS``, otherwise the usable cores."""
     asked = NUM_THREADS.get()
     return available_cores() if asked is None else asked
+
+
+def seed_or_default(seed: int | None) -> int:
+    """*seed*, or that of ``ANSORPY_SEED`` if it is None."""
+    return SEED.get() if seed is None else seed
 
 
 def compiler_command(*names: str) -> tuple[str, ...] | None:

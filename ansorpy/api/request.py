@@ -12,7 +12,7 @@ from typing import Unpack, get_args
 
 from ansorpy.api.arguments import LimitArguments, PartArguments, SearchArguments
 from ansorpy.api.parts import Parts
-from ansorpy.config import SEED, available_cores, default_database
+from ansorpy.config import available_cores, default_database, seed_or_default
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Precision
@@ -92,7 +92,7 @@ class Request:
             parts=Parts(**those(PartArguments, given)),
             db=default_database() if db is None else Path(db),
             workers=given["workers"],
-            seed=SEED.get() if given["seed"] is None else given["seed"],
+            seed=seed_or_default(given["seed"]),
             preset=preset,
             listener=listener,
             stop=stop,

@@ -13,6 +13,7 @@ import numpy as np
 from ansorpy.api.evaluate.databases import open_database
 from ansorpy.api.parts import Parts
 from ansorpy.arrays import Floats
+from ansorpy.config import seed_or_default
 from ansorpy.cost.analytic.cpu.model import TERMS
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
@@ -120,10 +121,13 @@ def read_datasets(paths: Sequence[Path]) -> ProgramDataset:
     return whole
 
 
-def train_model(source: Source, target: Target | None = None, *, seed: int = 0) -> TrainedModel:
+def train_model(
+    source: Source, target: Target | None = None, *, seed: int | None = None
+) -> TrainedModel:
     """Train on all programs in *source* from machines like *target* (default: this one).
 
-    *seed* is added to that of :class:`~ansorpy.cost.boosted.BoostedOptions`.
+    *seed* (default: ``ANSORPY_SEED``, or 0) is added to that of
+    :class:`~ansorpy.cost.boosted.BoostedOptions`.
 
     Raises:
         UsageError: There are too few programs to learn from.
@@ -134,7 +138,7 @@ def train_model(source: Source, target: Target | None = None, *, seed: int = 0) 
     else:
         model = load_trials(source, target)
     tasks = model.data.tasks
-    model.options = replace(model.options, seed=model.options.seed + seed)
+    model.options = replace(model.options, seed=model.options.seed + seed_or_default(seed))
     model.refit()
     saved = SavedModel.of(model, target.family)
     if not saved.programs or not saved.is_trained:
@@ -152,21 +156,21 @@ def evaluate_models(
     dataset: ProgramDataset,
     how: Split,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     listener: Callable[[str], None] = lambda _: None,
 ) -> list[Evaluated]:
     """Rank the programs of *dataset* that are held out, with each of *models*.
 
     A model is named as ``--cost-model`` does: a registered one learns from the programs that are
     not held out, one from a file is evaluated as it is.  Tasks without a correct program among
-    those held out are left out.
+    those held out are left out.  *seed* (default: ``ANSORPY_SEED``, or 0) draws what is held out.
 
     Raises:
         UsageError: A model is unknown, or there is only one target to split by.
         ForeignFile: A file is not a model.
     """
     parts = [(name, Parts(cost_model=name).model) for name in models]
-    learned, held = split(dataset, how, seed=seed)
+    learned, held = split(dataset, how, seed=seed_or_default(seed))
     held_tasks = [each for each in held.tasks.values() if np.isfinite(each.seconds).any()]
     found = []
     for name, made in parts:
@@ -265,12 +269,12 @@ def fit_weights(source: Source, target: Target | None = None) -> FittedWeights:
 
 
 def train_network(
-    source: Source, name: str, target: Target | None = None, *, seed: int = 0
+    source: Source, name: str, target: Target | None = None, *, seed: int | None = None
 ) -> NetworkModel:
     """The network called *name*, trained on all programs in *source* from machines like *target*.
 
-    ``mtl_tlp``, which knows machines apart, is trained on those of all machines.  *seed* is that of
-    the first weights and of the order of the programs.
+    ``mtl_tlp``, which knows machines apart, is trained on those of all machines.  *seed*
+    (default: ``ANSORPY_SEED``, or 0) is that of the first weights and of the order of the programs.
 
     Raises:
         UsageError: It is no network, or there are too few programs to learn from.
@@ -281,7 +285,7 @@ def train_network(
         raise UsageError(
             f"the cost model {name} has nothing to save", hint="train boosted, or a network"
         )
-    model.fitting = replace(model.fitting, seed=seed)
+    model.fitting = replace(model.fitting, seed=seed_or_default(seed))
     target = calibrated(target or Target.host())
     _teach(model, _measured(source, target, of_all=model.heads > 1))
     if not model.is_trained:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
 from ansorpy.api import dataset as recording
+from ansorpy.api import train_model as training
 from ansorpy.api.dataset import RecordProgress, random_tasks, record_dataset
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import evaluate_models, fit_weights, train_model
@@ -100,6 +102,26 @@ def test_training_takes_the_programs_of_one_family(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the dataset has 0 programs for cuda") as refused:
         train_model(dataset, Target.parse("sm_90"))
     assert "name such a target with --target" in (refused.value.hint or "")
+
+
+def test_the_seed_of_training_and_of_splits_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def asked_split(*args: object, seed: int) -> NoReturn:
+        asked.append(seed)
+        raise InterruptedError
+
+    monkeypatch.setattr(training, "split", asked_split)
+    monkeypatch.setenv("ANSORPY_SEED", "7")
+    for seed in (None, 0):
+        with pytest.raises(InterruptedError):
+            evaluate_models([], small_dataset(), Split.BY_TASK, seed=seed)
+    assert asked == [7, 0]
+    monkeypatch.setenv("ANSORPY_SEED", "-1")
+    with pytest.raises(UsageError, match="ANSORPY_SEED='-1' is not a seed"):
+        train_model(small_dataset())
 
 
 def test_weights_and_files_of_them_are_models_too(tmp_path: Path) -> None:

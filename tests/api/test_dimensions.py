@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +13,14 @@ from hypothesis import given, reject
 from hypothesis.strategies import integers
 
 import ansorpy as ap
+from ansorpy.api.sized import program
 from ansorpy.api.sized.program import require_equal
 from ansorpy.api.sized.task_group import TaskGroup, sizes_between, sizes_for
+from ansorpy.api.sized.timer import Timer
+from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.errors import NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import Extent
+from ansorpy.ir.extents import Extent, dim_extent
 from ansorpy.ir.prove import Claim, Finding, Proof
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import fixed
@@ -197,6 +203,73 @@ def test_where_all_programs_for_all_sizes_are_refuted_there_is_none(
     refuting(monkeypatch, 100)
     with pytest.raises(NoValidProgram, match="is left\nrefuted: x is read at 9 in dimension 0"):
         ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
+
+
+def test_a_program_that_failed_at_a_size_does_not_replace_refuted_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuting(monkeypatch, 1)
+
+    def failed(self: Timer, task: Task, states: Sequence[State]) -> list[float | None]:
+        is_last = task.at == (("n", 9),)
+        is_inside = ["['j.0', 'i']" in str(state.history) for state in states]
+        return [None if inside or not is_last else inf for inside in is_inside]
+
+    monkeypatch.setattr(Timer, "recorded", failed)
+    with pytest.raises(NoValidProgram, match="no program for all sizes is left"):
+        ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
+
+
+@pytest.mark.parametrize(("refuted_to", "refuted"), [(4, {"y[n=2]", "y[n=3]"}), (1, {"y[n=2]"})])
+def test_what_is_refuted_for_some_sizes_may_serve_others(
+    refuted_to: int, refuted: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prove = Prover.prove
+
+    def planted(self: Prover, state: State) -> Proof:
+        if [dim.high for dim in state.definition.dims] == [refuted_to]:
+            return Proof.of([Finding.refuted(Claim.BOUNDS, "x is read at 9 in dimension 0")])
+        return prove(self, state)
+
+    def split(state: State, dim: Dim) -> list[tuple[State, Dim]]:
+        """As if the boxes of all schedules were of one size above *refuted_to*."""
+        if not dim.low <= refuted_to < dim.high:
+            return [(state, dim)]
+        parts = [replace(dim, high=refuted_to), replace(dim, low=refuted_to + 1)]
+        dags = [dag_at(state.definition, {dim: dim_extent(part)}) for part in parts]
+        return [
+            (State.replay(dag, state.history), part) for dag, part in zip(dags, parts, strict=True)
+        ]
+
+    monkeypatch.setattr(Prover, "prove", planted)
+    monkeypatch.setattr(program, "split_below_boxes", split)
+    with pytest.raises(NoValidProgram, match="is left\nrefuted: x is read at 9 in dimension 0"):
+        ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
+    with Database(tmp_path / "n.db") as database:
+        tasks = [task for task in database.tasks() if "any size" in task.name]
+        assert {task.name.partition(" ")[0] for task in tasks} == refuted
+
+
+def test_where_all_found_are_refuted_those_predicted_for_the_definition_are_tried(
+    tmp_path: Path, rng: Rng, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plain(self: Tuner, task: Task) -> Chosen:
+        state = State.initial(task.dag)
+        return Chosen(task, (state,), build_lowered(lower(state), task.target, "y"), None, ())
+
+    prove = Prover.prove
+
+    def planted(self: Prover, state: State) -> Proof:
+        if state.definition.dims and str(state.history):
+            return Proof.of([Finding.refuted(Claim.BOUNDS, "x is read at 9 in dimension 0")])
+        return prove(self, state)
+
+    monkeypatch.setattr(Tuner, "predicted_directly", plain)
+    monkeypatch.setattr(Prover, "prove", planted)
+    kernel = ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
+    for n in (1, 9):
+        given = rng.random((n, 8), np.float32)
+        np.testing.assert_array_equal(kernel(given), given * 2)
 
 
 def test_several_dimensions_share_one_schedule(tmp_path: Path, rng: Rng) -> None:

@@ -74,6 +74,17 @@ def test_what_fails_serves_no_size_even_if_no_call_of_it_is_expected() -> None:
     assert times.path() == [tiled, *[plain] * (len(sizes) - 2), tiled]
 
 
+def test_where_every_candidate_fails_at_some_size_there_is_no_path() -> None:
+    whole = group()
+    sizes = Times(cast(Timer, Told({})), whole).sizes
+    times = Times(cast(Timer, Told({(1, sizes[0]): inf, (0, sizes[-1]): inf})), whole)
+    tiled, plain = times.add(candidates(whole))
+    assert times.path() == [plain, *[tiled] * (len(sizes) - 1)]
+    times = Times(cast(Timer, Told({(1, sizes[0]): inf, (0, sizes[0]): inf})), whole)
+    times.add(candidates(whole))
+    assert times.path() == []
+
+
 def test_a_prediction_without_end_says_nothing_about_other_sizes() -> None:
     whole = group()
     times = Times(cast(Timer, Told({(1, 1): 1e-3}, {1: inf})), whole)

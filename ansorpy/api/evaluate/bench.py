@@ -17,7 +17,7 @@ from ansorpy.api.evaluate.models import onnx_beside, with_known_inputs
 from ansorpy.api.evaluate.profiling import profiles_of, trace_of
 from ansorpy.api.evaluate.sizes import timed_sizes
 from ansorpy.api.plugins import load_plugins
-from ansorpy.config import SEED, default_threads
+from ansorpy.config import default_threads, seed_or_default
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
@@ -81,9 +81,8 @@ def bench(
         EngineFailure: The process of an engine died or hung.
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
     """
-    seed = SEED.get() if seed is None else seed
     load_plugins(plugins)
-    target = arguments.get("target") or "host"
+    seed, target = seed_or_default(seed), arguments.get("target") or "host"
     target = target if isinstance(target, Target) else Target.parse(target)
     with ExitStack() as stack:
         if isinstance(model, Model):

@@ -19,7 +19,7 @@ from ansorpy.api.evaluate.models import (
     with_own_sizes,
 )
 from ansorpy.api.plugins import load_plugins
-from ansorpy.config import SEED, default_threads
+from ansorpy.config import default_threads, seed_or_default
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.engines.protocol import open_engine
@@ -86,7 +86,7 @@ def verify(
         raise UsageError(
             "the weights of a library are fixed", hint="give the .onnx file to draw its weights"
         )
-    seed = SEED.get() if seed is None else seed
+    seed = seed_or_default(seed)
     comparison = _Comparison(
         against, tolerance, random_weights, seed, arguments.get("threads"), progress or _silent
     )

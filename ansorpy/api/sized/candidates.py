@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
 from ansorpy.api.sized.task_group import TaskGroup
 from ansorpy.api.tuner import Chosen, Tuner
-from ansorpy.errors import NoValidProgram, ScheduleError
+from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role
 from ansorpy.ir.rewrite.sizes import dag_at
@@ -78,22 +78,11 @@ class SizedCandidate:
                 yield SizedCandidate(self.definition, state.reorder(stage, order).history)
 
 
-def candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list[SizedCandidate]:
-    """The schedules *found* that apply at all sizes, each also with loops over sizes inside.
-
-    If none of them does, those predicted for the definition itself.
-    """
+def candidates(tuner: Tuner, group: TaskGroup, found: Iterable[Chosen]) -> list[SizedCandidate]:
+    """The schedules *found* that apply at all sizes, each also with loops over sizes inside."""
     general = _General(tuner, group.dag)
-    applying: list[SizedCandidate] = []
-    for predicted in (False, True):
-        for chosen, sizes in zip(found, group.tasks.values(), strict=True):
-            one = tuner.predicted_directly(chosen.task) if predicted else chosen
-            applying += general.candidates(one.state, sizes)
-        if applying:
-            break
-    if not applying:
-        raise NoValidProgram(f"{found[0].task.name}: no schedule applies at all sizes")
-    return applying
+    pairs = zip(found, group.tasks.values(), strict=True)
+    return [one for chosen, sizes in pairs for one in general.candidates(chosen.state, sizes)]
 
 
 class _General:

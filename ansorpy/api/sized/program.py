@@ -8,7 +8,7 @@ timed at the others, and a shortest path over the sizes chooses which serves whi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from ansorpy.api.sized.candidates import candidates
@@ -40,16 +40,18 @@ __all__ = ["chosen_for_all", "lowered_parts", "require_equal"]
 def chosen_for_all(timer: Timer, group: TaskGroup, found: Sequence[Chosen]) -> Chosen:
     """The program of *group* for all of its sizes, from those *found* for its tasks.
 
-    Schedules that are refuted for a part of the sizes are left out.  The program is compared with
-    those found at their sizes, if it can run here.
+    Schedules that are refuted for a part of the sizes do not serve that part.  The program is
+    compared with those found at their sizes, if it can run here.
 
     Raises:
-        NoValidProgram: All schedules are refuted, or the program differs from those found.
+        NoValidProgram: All schedules fail or are refuted at some size, or the program differs from
+            those found.
     """
     [largest] = [*group.tasks][-1:]
     whole = replace(largest, dag=group.dag, name=largest.name.partition("[")[0])
     tuner = timer.tuner
-    states, ranges, proofs = _unrefuted(_settled(timer, group, found), whole.name)
+    parts, proofs = _serving(timer, group, found)
+    states, ranges = tuple(part.state for part in parts), tuple(part.range for part in parts)
     built = build_lowered(
         lowered_parts(group.dag, states, ranges), whole.target, task_symbol(whole),
         prefetch=whole.reuse_distance_bytes > 0,
@@ -74,52 +76,84 @@ def lowered_parts(
     return dispatched(definition, [*parts])
 
 
-def _settled(timer: Timer, group: TaskGroup, found: Sequence[Chosen]) -> Times:
-    """The times of the schedules for all sizes of *group*, with those measured that are chosen."""
+@dataclass(frozen=True)
+class _Part:
+    """A part of the sizes, and the schedule that serves it.
+
+    Args:
+        number: That of the candidate.
+        range: The sizes of the main dimension.
+        stand_for: The sizes of the group that stand for these.
+    """
+
+    number: int
+    state: State
+    range: Dim
+    stand_for: tuple[int, ...]
+
+
+def _serving(
+    timer: Timer, group: TaskGroup, found: Sequence[Chosen]
+) -> tuple[list[_Part], tuple[Proof, ...]]:
+    """The best schedules that together serve all sizes, none refuted, and their proofs.
+
+    If those *found* do not serve all, those predicted for the definition itself are added.
+
+    Raises:
+        NoValidProgram: These do not, either.
+    """
     times = Times(timer, group)
-    times.add(candidates(timer.tuner, group, found))
+    directly = (timer.tuner.predicted_directly(chosen.task) for chosen in found)
+    for offered in (found, directly):
+        if times.add(candidates(timer.tuner, group, offered)):
+            _settle(times)
+            if served := _unrefuted(times):
+                return served
+    name = found[0].task.name.partition("[")[0]
+    raise NoValidProgram(
+        "\n".join((f"{name}: no program for all sizes is left", *times.failures()))
+    )
+
+
+def _settle(times: Times) -> None:
+    """Measure the schedules that are chosen, with those that read constants alike."""
     times.settle()
     for n, alike in packed_alike(times):
         times.measure([(number, n) for number in times.add(alike)])
     times.settle()
-    return times
 
 
-def _unrefuted(
-    times: Times, name: str
-) -> tuple[tuple[State, ...], tuple[Dim, ...], tuple[Proof, ...]]:
-    """The best schedules that together serve all sizes, none refuted; the range of each, its proof.
-
-    Raises:
-        NoValidProgram: No schedules of *name* are left that do.
-    """
-    prover, refuted = times.timer.tuner.prover, dict[int, str]()
-    for _ in times.candidates:  # each time, at least one more is refuted
-        chosen, states, ranges = zip(*_parts(times), strict=True)
-        proofs = tuple(map(prover.prove, states))
-        refuted = {
-            number: proof.refuted[0].message
-            for number, proof in zip(chosen, proofs, strict=True) if proof.refuted
-        }  # fmt: skip
-        if not refuted:
-            return states, ranges, proofs
-        for number, reason in refuted.items():
-            times.refute(number, reason)
+def _unrefuted(times: Times) -> tuple[list[_Part], tuple[Proof, ...]] | None:
+    """The best schedules that together serve all sizes, none refuted; None if none are left."""
+    while path := times.path():
+        parts = [*_parts(times, path)]
+        proofs = tuple(times.timer.tuner.prover.prove(part.state) for part in parts)
+        if not any(proof.refuted for proof in proofs):
+            return parts, proofs
+        for part, proof in zip(parts, proofs, strict=True):
+            if proof.refuted:
+                times.refute(part.number, part.stand_for, proof.refuted[0].message)
         times.settle()
-    [reason, *_] = refuted.values()
-    raise NoValidProgram(f"{name}: no program for all sizes is left\nrefuted: {reason}")
+    return None
 
 
-def _parts(times: Times) -> Iterator[tuple[int, State, Dim]]:
-    """Schedules that together serve all sizes: the number of the candidate, and the range of each.
+def _parts(times: Times, path: Sequence[int]) -> Iterator[_Part]:
+    """The schedules of *path*, which together serve all sizes.
 
     With several dimensions, the size of the main one decides.
     """
-    for low, high, chosen in _ranges(times.dim, times.sizes, times.path()):
+    for low, high, chosen in _ranges(times.dim, times.sizes, path):
         dim = replace(times.dim, low=low, high=high)
+        inside = [size for size in times.sizes if low <= size <= high]
         state = times.candidates[chosen].state({times.dim: dim_extent(dim)})
         for part, served in split_below_boxes(state, dim):
-            yield chosen, part, served
+            yield _Part(chosen, part, served, _standing_for(served, inside))
+
+
+def _standing_for(dim: Dim, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Those of *sizes* that are in the range of *dim*, or else the one that is next to it."""
+    within = tuple(size for size in sizes if dim.low <= size <= dim.high)
+    return within or (min(sizes, key=lambda size: abs(size - dim.low)),)
 
 
 def _ranges(dim: Dim, sizes: Sequence[int], path: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -67,6 +67,12 @@ class Timer:
         records = [self.tuner.database.lookup(task, state) for state in states]
         return [None if record is None else _seconds(record.result) for record in records]
 
+    def failures(self, task: Task, states: Sequence[State]) -> list[str]:
+        """Why those of *states*, programs of *task*, that are recorded as failed did so."""
+        records = [self.tuner.database.lookup(task, state) for state in states]
+        failed = [r.result for r in records if r is not None and _seconds(r.result) == inf]
+        return [f"{result.kind.value}: {result.reason}" for result in failed]
+
     def expect(self, task: Task, states: Sequence[State]) -> None:
         """Begin to build *states*, which will be timed for *task* and others at other sizes."""
         runner = self.tuner.runner

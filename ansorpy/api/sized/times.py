@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from math import inf, log
 
 from ansorpy.api.sized.candidates import SizedCandidate
@@ -87,11 +88,13 @@ class Times:
         return [path[fixed(sizes[self.dim])] for sizes in self.tasks.values()]
 
     def path(self) -> list[int]:
-        """For each size, the number of the candidate that serves it.
+        """For each size, the number of the candidate that serves it; empty if all fail at a size.
 
         Candidates that were not measured at a size are chosen there only with a doubt.
         """
-        return cheapest_path(self.candidates, self._costs(doubt=_DOUBT))
+        costs = self._costs(doubt=_DOUBT)
+        path = cheapest_path(self.candidates, costs)
+        return [] if any(costs[number][n] == inf for n, number in enumerate(path)) else path
 
     def measure(self, wanted: Iterable[tuple[int, int]]) -> bool:
         """Measure candidates (the first numbers) at sizes (the second); False if none was."""
@@ -105,10 +108,21 @@ class Times:
                 self._measured[number][n] = seconds
         return any(self._measured[c][n] is not None for c, n in new)
 
-    def refute(self, number: int, reason: str) -> None:
-        """Record that the program of this candidate is refuted, and choose it no more."""
-        self.timer.tuner.refute(self._general, self._programs[number], reason)
-        self._measured[number] = [inf] * len(self.tasks)
+    def refute(self, number: int, sizes: Collection[int], reason: str) -> None:
+        """Record that this candidate is refuted at *sizes*, and choose it there no more.
+
+        *sizes* are those of the main dimension.
+        """
+        refuted = [n for n, at in enumerate(self.tasks.values()) if fixed(at[self.dim]) in sizes]
+        tasks = [self._general[n] for n in refuted]
+        self.timer.tuner.refute(tasks, self._programs[number], reason)
+        for n in refuted:
+            self._measured[number][n] = inf
+
+    def failures(self) -> list[str]:
+        """Why programs for all sizes failed or are refuted, each reason once."""
+        found = (self.timer.failures(task, self._programs) for task in self._general)
+        return [*dict.fromkeys(chain.from_iterable(found))]
 
     def logs(self, *, doubt: float = 0.0) -> list[list[float]]:
         """For each candidate, the logarithms of its seconds for the tasks; infinite if it fails.

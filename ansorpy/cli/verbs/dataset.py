@@ -16,7 +16,7 @@ import typer
 from ansorpy.api.arguments import SizeArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
-from ansorpy.config import SEED
+from ansorpy.config import seed_or_default
 from ansorpy.cost.split_kinds import Split
 from ansorpy.options import declared
 
@@ -101,7 +101,7 @@ def dataset(
     _refuse(action, unused[action])
     load_plugins(plugin or ())
     given = files or []
-    seed = SEED.get() if seed is None else seed
+    seed = seed_or_default(seed)
     if action is Action.record:
         _record(
             given, output, random, programs, time_limit, threads, target, seed, quiet, arguments
