@@ -190,7 +190,7 @@ def _by_row(
     """The *check* of probabilities, with the tolerance of each row's logits."""
     if got.size != logits.size or not got.size:
         return check
-    difference = np.abs(got.astype(np.float64) - want).reshape(logits.shape)
+    difference = np.abs(got.astype(np.float64) - want.astype(np.float64)).reshape(logits.shape)
     errors = softmax.rows(difference).max(axis=1) / check.largest
     magnitudes = _magnitudes(softmax.rows(logits.astype(np.float64)))
     allowed = check.tolerance * np.maximum(1.0, 2.0 * magnitudes)

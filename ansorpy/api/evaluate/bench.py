@@ -23,9 +23,11 @@ from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
 from ansorpy.evaluation.bench.turns import Policy, compare, compare_sizes
 from ansorpy.evaluation.profile import CallTime
+from ansorpy.measure.gpu.devices import gpus_of
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.options import with_arguments
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.library.forms import stem_of
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.model import Model, usual_threads
 from ansorpy.size_bounds import written_bounds
@@ -98,7 +100,10 @@ def bench(
         )
         lookup, original = stack.enter_context(known)
         told, loaded = progress or _silent, [str(plugin) for plugin in plugins]
-        timed = _Bench(original, against, seed, peer_threads, profile, trace, loaded, streams, told)
+        gpus = [gpu.place for gpu in gpus_of(_own_target(lookup.model) or target)]
+        timed = _Bench(
+            original, against, seed, peer_threads, profile, trace, loaded, streams, told, gpus
+        )
         return timed.run(lookup)
 
 
@@ -108,6 +113,12 @@ def _own_threads(model: Path) -> int | None:
         return None
     metadata = read_library(model)[0]
     return None if metadata.target.is_gpu else usual_threads(metadata)
+
+
+def _own_target(model: Path) -> Target | None:
+    """The target of a library for a GPU; None for other models."""
+    machine = read_library(model)[0].target if is_library(model) else None
+    return Target.parse(machine.cpu) if machine is not None and machine.is_gpu else None
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,7 @@ class _Bench:
     plugins: Sequence[str]
     streams: int
     progress: Callable[[str], None]
+    gpus: Sequence[str]
 
     def __post_init__(self) -> None:
         if isinstance(self.against, str):
@@ -136,13 +148,14 @@ class _Bench:
         profiles = profiles_of(opened, sizes, self.seed) if self.profile else []
         if self.trace is not None:
             trace_of(opened, sizes[0], self.seed).save(Path(self.trace))
-        name, threads = (self.original or lookup.model).stem, opened.arguments["threads"] or 1
+        name, threads = stem_of(self.original or lookup.model), opened.arguments["threads"] or 1
         probe, policy = CoreProbe(threads), Policy(streams=self.streams)
         if len(points) == 1:
             given: dict[str, object] = {"seed": self.seed, "shapes": sizes[0]}
             timings = compare(
                 [self._ours(opened, "Ours", given), *self._peers(opened, "open_peer", given)],
                 policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
+                gpus=self.gpus,
             )  # fmt: skip
             calls = profiles[0] if profiles else []
             return Comparison(
@@ -153,6 +166,7 @@ class _Bench:
             [self._ours(opened, "ours_at", given), *self._peers(opened, "open_peer_at", given)],
             dict(enumerate(map(named, points))),
             policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
+                gpus=self.gpus,
         )  # fmt: skip
         return SizesComparison(name, threads, points, [*at_each], profiles, self.streams)
 
