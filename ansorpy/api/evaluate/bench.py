@@ -100,10 +100,7 @@ def bench(
         )
         lookup, original = stack.enter_context(known)
         told, loaded = progress or _silent, [str(plugin) for plugin in plugins]
-        gpus = [gpu.place for gpu in gpus_of(_own_target(lookup.model) or target)]
-        timed = _Bench(
-            original, against, seed, peer_threads, profile, trace, loaded, streams, told, gpus
-        )
+        timed = _Bench(original, against, seed, peer_threads, profile, trace, loaded, streams, told)
         return timed.run(lookup)
 
 
@@ -115,10 +112,12 @@ def _own_threads(model: Path) -> int | None:
     return None if metadata.target.is_gpu else usual_threads(metadata)
 
 
-def _own_target(model: Path) -> Target | None:
-    """The target of a library for a GPU; None for other models."""
-    machine = read_library(model)[0].target if is_library(model) else None
-    return Target.parse(machine.cpu) if machine is not None and machine.is_gpu else None
+def _gpus(lookup: Lookup) -> list[str]:
+    """The bus addresses of the GPUs that may run the network or library; none on a CPU."""
+    if not is_library(lookup.model):
+        return [gpu.place for gpu in gpus_of(lookup.project.target)]
+    machine = read_library(lookup.model)[0].target
+    return [gpu.place for gpu in gpus_of(Target.parse(machine.cpu))] if machine.is_gpu else []
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,6 @@ class _Bench:
     plugins: Sequence[str]
     streams: int
     progress: Callable[[str], None]
-    gpus: Sequence[str]
 
     def __post_init__(self) -> None:
         if isinstance(self.against, str):
@@ -149,13 +147,13 @@ class _Bench:
         if self.trace is not None:
             trace_of(opened, sizes[0], self.seed).save(Path(self.trace))
         name, threads = stem_of(self.original or lookup.model), opened.arguments["threads"] or 1
-        probe, policy = CoreProbe(threads), Policy(streams=self.streams)
+        probe, policy, gpus = CoreProbe(threads), Policy(streams=self.streams), _gpus(opened)
         if len(points) == 1:
             given: dict[str, object] = {"seed": self.seed, "shapes": sizes[0]}
             timings = compare(
                 [self._ours(opened, "Ours", given), *self._peers(opened, "open_peer", given)],
                 policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
-                gpus=self.gpus,
+                gpus=gpus,
             )  # fmt: skip
             calls = profiles[0] if profiles else []
             return Comparison(
@@ -166,7 +164,7 @@ class _Bench:
             [self._ours(opened, "ours_at", given), *self._peers(opened, "open_peer_at", given)],
             dict(enumerate(map(named, points))),
             policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
-                gpus=self.gpus,
+                gpus=gpus,
         )  # fmt: skip
         return SizesComparison(name, threads, points, [*at_each], profiles, self.streams)
 
