@@ -164,7 +164,7 @@ class _Bench:
             [self._ours(opened, "ours_at", given), *self._peers(opened, "open_peer_at", given)],
             dict(enumerate(map(named, points))),
             policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
-                gpus=gpus,
+            gpus=gpus,
         )  # fmt: skip
         return SizesComparison(name, threads, points, [*at_each], profiles, self.streams)
 
