@@ -53,7 +53,7 @@ test: $(VENV)/.with-cuda $(VENV)/.with-report
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 test-emulated: $(VENV)/.with-linker
-	$(BIN)/python -m pytest tests/runtime/test_targets.py -m emulated --emulated
+	$(BIN)/python -m pytest tests/runtime/test_targets.py -m emulated --emulated -rs
 
 test-torch: $(VENV)/.with-torch
 	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/cost tests/search

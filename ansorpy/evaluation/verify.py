@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +27,10 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """Comparison of one output; ``error`` is the ratio of largest difference to largest value."""
+    """Comparison of one output; ``error`` is the ratio of largest difference to largest value.
+
+    Where a softmax is compared by row, ``error`` and ``tolerance`` are those of the worst row.
+    """
 
     name: str
     error: float
@@ -114,10 +117,14 @@ def compare_outputs(
 
     ``softmaxes`` names the outputs that a softmax computes.  If *ours* has the softmax's input, it
     is checked like any output; if not (a library returns only probabilities), the logarithms are
-    checked instead, which equal that input up to a constant.  A softmax turns an allowed absolute
-    error ``d`` of its input into a factor ``exp(2 d)``, so its output may differ by this factor.
-    Networks mask a softmax's input.  What a mask hides excuses no other errors, however large its
-    numbers; minus infinity must be where *theirs* has it.
+    checked instead.  Both are also compared row by row, up to the constant that a softmax ignores,
+    where the probability is not negligible, with the magnitude of such logits in that row.  An
+    allowed absolute error ``d`` of the input becomes a factor ``exp(2 d)`` in the softmax, so the
+    probabilities of the row may differ by this factor.
+
+    So masks excuse no errors, however large their numbers, except in rows that they mask wholly by
+    a finite number: there it is the magnitude of all logits, and float32 keeps little else.  Minus
+    infinity must be where *theirs* has it.
 
     Raises:
         UsageError: *theirs* lacks an output, so it belongs to another network.
@@ -128,17 +135,14 @@ def compare_outputs(
             f"{against} gives {', '.join(theirs)}, but {model} has the output {missing[0]}",
             hint="compare it with the network that it was compiled from",
         )
-    allowed = {}
-    for output, softmax in softmaxes.items():
-        rows = softmax.rows(theirs[softmax.input].astype(np.float64))
-        allowed[output] = tolerance * max(1.0, 2.0 * _largest(rows, _likely(rows)))
     readers = {softmax.input: softmax for softmax in softmaxes.values()}
-    checks = [
-        check_output(
-            name, value, theirs[name], allowed.get(name, tolerance), softmax=readers.get(name)
-        )
-        for name, value in ours.items()
-    ]
+    checks = []
+    for name, value in ours.items():
+        check = check_output(name, value, theirs[name], tolerance, softmax=readers.get(name))
+        if name in softmaxes and not check.problem:
+            logits = theirs[softmaxes[name].input]
+            check = _by_row(check, softmaxes[name], value, theirs[name], logits)
+        checks.append(check)
     for output, softmax in softmaxes.items():
         if output in ours and softmax.input not in ours:
             logits = theirs[softmax.input]
@@ -152,7 +156,7 @@ def check_output(
     """Compare one output in float64; integers and booleans must match exactly.
 
     If *softmax* reads it, both may be minus infinity at the same elements, and those that matter
-    to the softmax are also compared with the largest of their own.
+    to the softmax are also compared row by row.
     """
     if got.shape != want.shape:
         problem = f"shape {got.shape} where the reference has {want.shape}"
@@ -175,29 +179,55 @@ def check_output(
     check = _checked(name, ours, theirs, tolerance)
     if softmax is None:
         return check
-    likely = _likely(softmax.rows(want.astype(np.float64)))
-    ours, theirs = (np.where(likely, softmax.rows(array), 0.0) for array in (ours, theirs))
-    return max(check, _checked(name, ours, theirs, tolerance), key=attrgetter("error"))
+    theirs = softmax.rows(want.astype(np.float64))
+    by_row = _check_rows(name, softmax.rows(got.astype(np.float64)), theirs, tolerance)
+    return max(check, by_row, key=attrgetter("error"))
+
+
+def _by_row(
+    check: OutputCheck, softmax: FinalSoftmax, got: Array, want: Array, logits: Array
+) -> OutputCheck:
+    """The *check* of probabilities, with the tolerance of each row's logits."""
+    if got.size != logits.size or not got.size:
+        return check
+    difference = np.abs(got.astype(np.float64) - want.astype(np.float64)).reshape(logits.shape)
+    errors = softmax.rows(difference).max(axis=1) / check.largest
+    magnitudes = _magnitudes(softmax.rows(logits.astype(np.float64)))
+    allowed = check.tolerance * np.maximum(1.0, 2.0 * magnitudes)
+    worst = np.argmax(errors / allowed)
+    return replace(check, error=float(errors[worst]), tolerance=float(allowed[worst]))
 
 
 def _check_logits(
     name: str, softmax: FinalSoftmax, probabilities: Array, logits: Array, tolerance: float
 ) -> OutputCheck:
-    """Compare log(p) with the reference's logits where p is accurate, each minus its row mean.
-
-    Where p should be accurate is what the reference's logits tell.
-    """
+    """Compare log(p) with the reference's logits, by row; some row must show two of them."""
     label = f"log({name})"
     if probabilities.size != logits.size:
         return OutputCheck(label, np.inf, np.nan, tolerance, "the number of elements differs")
     ours = softmax.rows(probabilities.astype(np.float64).reshape(logits.shape))
     theirs = softmax.rows(logits.astype(np.float64))
-    usable = _likely(theirs)
-    if (usable.sum(axis=1) < np.minimum(2, np.isfinite(theirs).sum(axis=1))).any():
+    shown, finite = (m.sum(axis=1).max(initial=0) for m in (_likely(theirs), np.isfinite(theirs)))
+    if shown < min(2, finite):
         problem = "the softmax is saturated and hides its input; verify the .onnx file instead"
-        return OutputCheck(label, np.inf, _largest(theirs, np.isfinite(theirs)), tolerance, problem)
+        largest = float(_magnitudes(theirs).max())
+        return OutputCheck(label, np.inf, largest, tolerance, problem)
     logs = np.log(np.maximum(ours, np.finfo(np.float32).smallest_subnormal))
-    return _checked(label, _centred(logs, usable), _centred(theirs, usable), tolerance)
+    return _check_rows(label, logs, theirs, tolerance)
+
+
+def _check_rows(
+    name: str, ours: NDArray[np.float64], theirs: NDArray[np.float64], tolerance: float
+) -> OutputCheck:
+    """Compare the likely logits of each row, up to a constant, with the magnitude of the row's."""
+    likely = _likely(theirs)
+    difference = np.where(likely, ours, 0.0) - np.where(likely, theirs, 0.0)
+    count = np.maximum(1, likely.sum(axis=1, keepdims=True))
+    difference -= difference.sum(axis=1, keepdims=True) / count
+    magnitudes = _magnitudes(theirs)
+    errors = np.abs(difference).max(axis=1, initial=0.0, where=likely) / magnitudes
+    error, largest = float(errors.max(initial=0.0)), float(magnitudes.max(initial=0.0))
+    return OutputCheck(name, error, largest, tolerance)
 
 
 def _likely(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -208,14 +238,18 @@ def _likely(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(logs > np.log(LEAST_PROBABILITY))
 
 
-def _centred(rows: NDArray[np.float64], usable: NDArray[np.bool_]) -> NDArray[np.float64]:
-    mean = rows.mean(axis=1, keepdims=True, where=usable)
-    return np.where(usable, rows - mean, 0.0)
+def _magnitudes(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each row the largest magnitude of its likely logits, but no less than any row's range.
 
-
-def _largest(array: NDArray[np.float64], where: NDArray[np.bool_]) -> float:
-    """The largest magnitude of the elements *where* that holds."""
-    return float(np.abs(array).max(initial=0.0, where=where))
+    So rounding in a row of small logits is not compared with these.  A range is small, even if all
+    of its row is masked.
+    """
+    likely = _likely(logits)
+    largest = np.abs(logits).max(axis=1, initial=0.0, where=likely)
+    high = logits.max(axis=1, initial=-np.inf, where=likely)
+    ranges = high - logits.min(axis=1, initial=np.inf, where=likely)
+    magnitudes = np.maximum(largest, ranges.max(initial=0.0))
+    return np.where(magnitudes > 0.0, magnitudes, 1.0)
 
 
 def _checked(

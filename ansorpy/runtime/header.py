@@ -42,7 +42,7 @@ def write_header(metadata: Metadata, library: Path) -> None:
     values = {
         "library": library.name,
         "build": build_command(library, metadata.threads),
-        "is_source": library.suffix == ".c",
+        "is_source": form_of(library) is Form.C,
         "header": header.name,
         "name": metadata.name,
         "guard": f"{metadata.name.upper()}_H",

@@ -20,8 +20,10 @@ from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import SizesComparison
 from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.measure.gpu import devices
 from ansorpy.runtime.compiled import CompiledModel
-from tests.evaluation.test_bench import free_cores
+from ansorpy.target import Target
+from tests.evaluation.test_bench import free_units
 from tests.graph.nets import Net
 
 
@@ -105,6 +107,34 @@ def test_bench_exports_a_model_and_names_its_peers(
     assert found.to_dict()["engines"]["ansorpy"]["median_ms"] == 1.5
 
 
+def test_bench_keeps_tuners_from_the_gpus_of_its_target(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def compare(contenders: list[Contender], **options: object) -> dict[str, Timing]:
+        asked.append(options["gpus"])
+        return {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
+
+    monkeypatch.setattr(benching, "compare", compare)
+    monkeypatch.setattr(Target, "gpus", lambda self: (1,) if self.backend == "cuda" else ())
+    monkeypatch.setattr(devices, "bus_place", lambda number: f"0000:0{number}")
+    ap.bench(network, threads=1)
+    ap.bench(network, target="sm_90")
+    assert asked == [[], ["0000:01"]]
+
+
+def test_the_version_of_a_library_is_no_part_of_a_comparison_s_title(
+    compiled: CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compare(contenders: list[Contender], **options: object) -> dict[str, Timing]:
+        return {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
+
+    monkeypatch.setattr(benching, "compare", compare)
+    library = compiled.export(tmp_path / "net.so.1.2")
+    assert ap.bench(library, threads=1).to_dict()["model"] == "net"
+
+
 def test_the_seed_of_inputs_may_come_from_the_environment(
     network: Path, compiled: CompiledModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,11 +164,11 @@ def test_no_tuner_uses_the_cores_of_a_profile_or_a_trace(
     network: Path, compiled: CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    free: list[list[int]] = []
+    free: list[list[str]] = []
 
     def looking(run: Callable[..., Any]) -> Callable[..., Any]:
         def looked(*given: Any, **options: Any) -> Any:
-            free.append(free_cores())
+            free.append(free_units())
             return run(*given, **options)
 
         return looked

@@ -15,9 +15,10 @@ import pytest
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.handlers import burst, bursts
 from ansorpy.evaluation.bench.processes import Contender, EngineFailure
-from ansorpy.evaluation.bench.remarks import account, unsettled
+from ansorpy.evaluation.bench.remarks import account, doubts
 from ansorpy.evaluation.bench.result import Comparison
 from ansorpy.evaluation.bench.turns import Policy, Timing, compare
+from ansorpy.measure.workers.locks import lock_cores
 
 QUICK = Policy(burst_s=0.01, untimed_s=0.002, rounds=(2, 3), load_timeout_s=30)
 HERE = "tests.evaluation.test_bench"
@@ -44,24 +45,25 @@ class Sleeper:
         return {"pid": np.array(os.getpid())}
 
 
-def free_cores() -> list[int]:
-    """The cores on which a tuner may compute or time at this moment."""
+def free_units(*gpus: str) -> list[str]:
+    """The cores, and those of *gpus*, on which a tuner may compute or time at this moment."""
+    units = [f"core-{core}" for core in os.sched_getaffinity(0)] + [f"gpu-{gpu}" for gpu in gpus]
     free = []
-    for core in os.sched_getaffinity(0):
-        lock = Path(tempfile.gettempdir(), f"ansorpy-core-{core}.lock")
+    for unit in units:
+        lock = Path(tempfile.gettempdir(), f"ansorpy-{unit}.lock")
         with lock.open() as file, suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            free.append(core)
+            free.append(unit)
     return free
 
 
 class Alone(Sleeper):
-    """An engine whose calls after the first, which loads it, fail unless all cores are locked."""
+    """An engine whose calls but the first, which loads it, fail unless the machine is locked."""
 
     def run(self) -> None:
         super().run()
-        if self.calls > 1 and free_cores():
-            raise RuntimeError("a tuner may use the cores")
+        if self.calls > 1 and free_units("0000-01"):
+            raise RuntimeError("a tuner may use them")
 
 
 def refuse() -> Sleeper:
@@ -101,13 +103,27 @@ def test_two_engines_take_turns_while_no_tuner_does(
     lines: list[str] = []
     alone = Contender("a", f"{HERE}:Alone", {"seconds": 0.001})
     contenders = [alone, _contender("b", seconds=0.004)]
-    timings = compare(contenders, QUICK, lines.append)
+    timings = compare(contenders, QUICK, lines.append, gpus=["0000:01"])
     assert list(timings) == ["a", "b"]
     assert all(len(t.medians_s) in (2, 3) and t.runs >= 10 for t in timings.values())
-    assert timings["a"].version == "1.0"
+    assert timings["a"].version == "1.0" and timings["a"].undisputed
     assert 1.0 <= timings["a"].min_ms <= timings["a"].median_ms
     assert timings["b"].min_ms >= 4.0
     assert lines[0] == "loading a" and lines[-1].startswith("round ")
+
+
+def test_a_tuner_that_does_not_go_on_is_no_longer_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that is stopped, or whose progress function compares."""
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("ansorpy.evaluation.bench.turns.WAIT_S", 0.01)
+    with lock_cores(sorted(os.sched_getaffinity(0))):
+        timings = compare([_contender("a", seconds=0.0)], QUICK)
+    assert timings["a"].runs
+    assert "a tuner may have used the machine while a ran" in doubts(timings)
+    assert Comparison("net", 1, timings).to_dict()["engines"]["a"]["undisputed"] is False
 
 
 def test_bursts_that_met_a_disturbance_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +187,7 @@ def test_medians_that_do_not_settle_are_said(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Timing, "is_settled", lambda timing, share: False)
     timings = compare([_contender("a", seconds=0.0)], QUICK)
     assert len(timings["a"].bursts_s) == 3
-    [line] = unsettled(timings)
+    [line] = doubts(timings)
     assert line.startswith("the median of a did not settle: those of its 3 bursts are ")
     assert Comparison("net", 1, timings).to_dict()["engines"]["a"]["settled"] is False
 
@@ -182,7 +198,7 @@ def test_the_range_of_the_bursts_is_that_of_their_medians() -> None:
         timing.add(calls)
         steady.add([1e-3])
     assert timing.bursts_ms == pytest.approx((0.067, 0.096))
-    [line] = unsettled({"ours": timing, "theirs": steady})
+    [line] = doubts({"ours": timing, "theirs": steady})
     assert "median of ours did not settle: those of its 3 bursts are 67 to 96 us" in line
     found = Comparison("net", 1, {"ours": timing}).to_dict()["engines"]["ours"]
     assert found["bursts_ms"] == timing.bursts_ms and not found["settled"]

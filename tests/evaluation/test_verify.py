@@ -114,20 +114,43 @@ def test_a_mask_in_a_softmax_hides_no_error(rng: np.random.Generator) -> None:
         assert not check.ok
 
 
-@pytest.mark.parametrize("masking", [-1e4, -1e9, float(np.finfo(np.float32).min)])
-def test_a_mask_of_large_numbers_excuses_no_error(masking: float, rng: np.random.Generator) -> None:
-    z = (rng.standard_normal((6, 6)) * 4).astype(np.float32)
-    z[np.triu_indices(6, 1)] += np.float32(masking)
-    theirs = {"p": softmax(z), "z": z}
-    near = z + rng.uniform(-1e-6, 1e-6, z.shape).astype(np.float32)
-    right = compare_outputs("m", "ref", {"p": softmax(near), "z": near}, theirs, SOFTMAX)
-    assert right.ok, right.table().text()
-    shown, hidden = np.copy(theirs["p"]), z.copy()
-    shown[5, 2] += 1e-2
-    hidden[5, z[5].argmin()] += 1e-2  # the probabilities show little of that
+@pytest.mark.parametrize("whole_row", [False, True])
+@pytest.mark.parametrize("masking", [0.0, -1e4, -1e9, float(np.finfo(np.float32).min), -np.inf])
+def test_a_mask_excuses_no_error(masking: float, whole_row: bool, rng: np.random.Generator) -> None:
+    """Finite masks may mask whole rows, as those of padding do; minus infinity would give NaN."""
+    z = (rng.standard_normal((8, 6)) * 4).astype(np.float32)
+    near = z + rng.uniform(-2e-6, 2e-6, z.shape).astype(np.float32)
+    masked = np.triu(np.ones(z.shape, np.bool_), 1)
+    if whole_row and masking > -np.inf:
+        masked[1:6] = True  # more than half of the rows
+    for logits in (z, near):
+        logits[masked] += np.float32(masking)
+    theirs, right = {"p": softmax(z), "z": z}, {"p": softmax(near), "z": near}
+    for ours in (right, {"p": right["p"]}):
+        found = compare_outputs("m", "ref", ours, theirs, SOFTMAX)
+        assert found.ok, found.table().text()
+    shown, hidden = np.copy(right["p"]), near.copy()
+    shown[7, 2] += 1e-2
+    hidden[7, z[7].argmin()] += 1e-2  # the probabilities show little of that
     for wrong in ({"p": shown}, {"z": hidden}):
-        found = compare_outputs("m", "ref", theirs | wrong, theirs, SOFTMAX)
+        found = compare_outputs("m", "ref", right | wrong, theirs, SOFTMAX)
         assert [c.name for c in found.checks if not c.ok] == [*wrong]
+    found = compare_outputs("m", "ref", {"p": shown}, theirs, SOFTMAX)
+    assert [c.name for c in found.checks if not c.ok] == ["p", "log(p)"]
+    found = compare_outputs("m", "ref", {"p": softmax(hidden)}, theirs, SOFTMAX)
+    assert "log(p)" in [c.name for c in found.checks if not c.ok]
+
+
+def test_what_a_saturated_row_ignores_is_compared_with_its_largest_value() -> None:
+    """Each row has one likely logit, a small one, whose rounding is that of the large one."""
+    z = np.array([[-500.0, -0.3], [-0.4, -450.0]], np.float32)
+    near = z + np.float32(1e-5)
+    theirs = {"p": softmax(z), "z": z}
+    assert compare_outputs("m", "ref", {"p": softmax(near), "z": near}, theirs, SOFTMAX).ok
+    for name, change in (("p", 1e-2), ("z", 0.1)):
+        wrong = theirs[name] + np.float32(change)
+        found = compare_outputs("m", "ref", theirs | {name: wrong}, theirs, SOFTMAX)
+        assert [c.name for c in found.checks if not c.ok] == [name]
 
 
 def test_softmax_inputs_become_outputs_once() -> None:

@@ -23,9 +23,11 @@ from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
 from ansorpy.evaluation.bench.turns import Policy, compare, compare_sizes
 from ansorpy.evaluation.profile import CallTime
+from ansorpy.measure.gpu.devices import gpus_of
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.options import with_arguments
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.library.forms import stem_of
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.model import Model, usual_threads
 from ansorpy.size_bounds import written_bounds
@@ -109,6 +111,14 @@ def _own_threads(model: Path) -> int | None:
     return None if metadata.target.is_gpu else usual_threads(metadata)
 
 
+def _gpus(lookup: Lookup) -> list[str]:
+    """The bus addresses of the GPUs that may run the network or library; none on a CPU."""
+    if not is_library(lookup.model):
+        return [gpu.place for gpu in gpus_of(lookup.project.target)]
+    machine = read_library(lookup.model)[0].target
+    return [gpu.place for gpu in gpus_of(Target.parse(machine.cpu))] if machine.is_gpu else []
+
+
 @dataclass(frozen=True)
 class _Bench:
     """How a network, compiled from the *original* ONNX file, is timed."""
@@ -135,13 +145,14 @@ class _Bench:
         profiles = profiles_of(opened, sizes, self.seed) if self.profile else []
         if self.trace is not None:
             trace_of(opened, sizes[0], self.seed).save(Path(self.trace))
-        name, threads = (self.original or lookup.model).stem, opened.arguments["threads"] or 1
-        probe, policy = CoreProbe(threads), Policy(streams=self.streams)
+        name, threads = stem_of(self.original or lookup.model), opened.arguments["threads"] or 1
+        probe, policy, gpus = CoreProbe(threads), Policy(streams=self.streams), _gpus(opened)
         if len(points) == 1:
             given: dict[str, object] = {"seed": self.seed, "shapes": sizes[0]}
             timings = compare(
                 [self._ours(opened, "Ours", given), *self._peers(opened, "open_peer", given)],
                 policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
+                gpus=gpus,
             )  # fmt: skip
             calls = profiles[0] if profiles else []
             return Comparison(
@@ -152,6 +163,7 @@ class _Bench:
             [self._ours(opened, "ours_at", given), *self._peers(opened, "open_peer_at", given)],
             dict(enumerate(map(named, points))),
             policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
+            gpus=gpus,
         )  # fmt: skip
         return SizesComparison(name, threads, points, [*at_each], profiles, self.streams)
 

@@ -1,4 +1,4 @@
-"""What the table of a comparison leaves open: unsettled medians, and times that do not add up."""
+"""What the table of a comparison leaves open: times in doubt, and times that do not add up."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from ansorpy.evaluation.bench.turns import Timing, unit_of
 from ansorpy.evaluation.tables import Table
 
-__all__ = ["account", "unsettled"]
+__all__ = ["account", "doubts"]
 
 
-def unsettled(timings: Mapping[str, Timing]) -> Iterator[str]:
-    """A line for each engine whose median had not settled when the rounds were over."""
+def doubts(timings: Mapping[str, Timing]) -> Iterator[str]:
+    """Lines about engines beside which a tuner may have run, or whose medians did not settle."""
+    disputed = [name for name, timing in timings.items() if not timing.undisputed]
+    if disputed:
+        yield f"a tuner may have used the machine while {', '.join(disputed)} ran"
     for name, timing in timings.items():
         if not timing.settled:
             unit, per_ms = unit_of(timing.bursts_ms[0])

@@ -11,7 +11,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from ansorpy.config import available_cores
-from ansorpy.evaluation.bench.remarks import account, unsettled
+from ansorpy.evaluation.bench.remarks import account, doubts
 from ansorpy.evaluation.bench.turns import Timing, unit_of
 from ansorpy.evaluation.profile import CallTime, bounds_table, profile_table
 from ansorpy.evaluation.tables import Table
@@ -65,7 +65,7 @@ class Comparison(_Shown):
         run_ms = next(iter(self.timings.values())).median_ms
         adding = account(run_ms, inside_ms, self.kernels_ms) if self.streams == 1 else None
         said: list[Table | str] = [self.table(), self.bars(), self.precisions()]
-        said += unsettled(self.timings)
+        said += doubts(self.timings)
         said += [] if adding is None else ["", adding]
         return said + _profile(self.calls)
 
@@ -73,8 +73,9 @@ class Comparison(_Shown):
         """The comparison as JSON-serializable values.
 
         These are model, threads, streams, machine and kernels_ms, and for each engine its
-        precision, median, percentiles, min, the range of the bursts' medians, whether they settled,
-        runs, repeated, and the calls a second of all callers; and the calls, if timed.
+        precision, median, percentiles, min, the range of the bursts' medians, whether they settled
+        and were undisputed, runs, repeated, and the calls a second of all callers; and the calls,
+        if timed.
         """
         found = {
             "model": self.model,
@@ -155,7 +156,7 @@ class SizesComparison(_Shown):
         unsteady = [
             f"{named(size)}: {line}"
             for size, timings in zip(self.sizes, self.timings, strict=True)
-            for line in unsettled(timings)
+            for line in doubts(timings)
         ]
         profiles = [
             part
@@ -291,6 +292,7 @@ def _engines(timings: Mapping[str, Timing]) -> dict[str, Any]:
             "calls_per_s": t.per_s,
             "bursts_ms": t.bursts_ms,
             "settled": t.settled,
+            "undisputed": t.undisputed,
             "runs": t.runs,
             "repeated": t.repeated,
             "version": t.version,

@@ -3,12 +3,11 @@
 An engine's threads may spin between calls, raise the clock or fill the cache.  So every engine has
 its own process, all but one are stopped (SIGSTOP), and bursts alternate.  Disturbances of the
 machine then affect all engines equally, and disturbed bursts are repeated.  While one is timed, no
-tuner on this machine computes or times.
+tuner on this machine computes or times on its cores and GPUs, if those become free in a minute.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from statistics import median
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from ansorpy.measure.run.undisturbed import Undisturbed
-from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.locks import WAIT_S, undisputed
 
 __all__ = ["Policy", "Timing", "compare", "compare_sizes", "unit_of"]
 
@@ -55,7 +54,8 @@ class Timing:
 
     ``precision`` is that of its arithmetic, if it says so; the calls are those of ``streams``
     concurrent callers.  ``repeated`` counts bursts that were disturbed and repeated; ``settled``
-    says whether the median was steady when the bursts ended (:attr:`Policy.settled`).
+    says whether the median was steady when the bursts ended (:attr:`Policy.settled`), and
+    ``undisputed`` whether no tuner was using the machine in any burst.
     """
 
     version: str = ""
@@ -63,6 +63,7 @@ class Timing:
     bursts_s: list[list[float]] = field(default_factory=list)
     medians_s: list[float] = field(default_factory=list)
     settled: bool = True
+    undisputed: bool = True
     precision: str = ""
     streams: int = 1
 
@@ -120,6 +121,7 @@ def compare(
     progress: Callable[[str], None] = lambda line: None,
     left_out: Callable[[str, AnsorpyError], None] | None = None,
     is_disturbed: Callable[[], bool] = lambda: False,
+    gpus: Sequence[str] = (),
 ) -> dict[str, Timing]:
     """Time every contender in alternating bursts; the result is in the order given.
 
@@ -128,13 +130,14 @@ def compare(
             a failure is raised.
         is_disturbed: Returns whether the machine is slower than a moment ago; called between
             bursts.
+        gpus: Bus addresses of the GPUs that engines use.
 
     Raises:
         EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
     """
     policy = policy or Policy()
     with _loaded(contenders, policy, progress, left_out) as processes:
-        return _settled(processes, policy, Undisturbed(is_disturbed), progress, None)
+        return _settled(processes, policy, Undisturbed(is_disturbed), progress, None, gpus)
 
 
 def compare_sizes(
@@ -144,6 +147,7 @@ def compare_sizes(
     progress: Callable[[str], None] = lambda line: None,
     left_out: Callable[[str, AnsorpyError], None] | None = None,
     is_disturbed: Callable[[], bool] = lambda: False,
+    gpus: Sequence[str] = (),
 ) -> Iterator[dict[str, Timing]]:
     """:func:`compare` at one size after another; every engine is loaded once, for all of them.
 
@@ -156,7 +160,7 @@ def compare_sizes(
     with _loaded(contenders, policy, progress, left_out) as processes:
         for number, name in sizes.items():
             progress(name)
-            yield _settled(processes, policy, undisturbed, progress, number)
+            yield _settled(processes, policy, undisturbed, progress, number, gpus)
 
 
 @contextmanager
@@ -187,20 +191,23 @@ def _settled(
     undisturbed: Undisturbed,
     progress: Callable[[str], None],
     size: int | None,
+    gpus: Sequence[str],
 ) -> dict[str, Timing]:
     """Bursts in turn, until the medians settle or the rounds are over."""
     timings = {
         process.name: Timing(version, precision=process.precision, streams=policy.streams)
         for process, version in versions.items()
     }
-    cores = sorted(os.sched_getaffinity(0))
+    wait_s = WAIT_S
     for turn in range(policy.rounds[1] if timings else 0):
         for process in _alternating(list(versions), turn):
             before = undisturbed.repeated
             timing = timings[process.name]
-            with lock_cores(cores):
+            with undisputed(gpus, wait_s) as is_undisputed:
                 timing.add(undisturbed(partial(_burst, process, policy, size)))
             timing.repeated += undisturbed.repeated - before
+            timing.undisputed &= is_undisputed
+            wait_s = WAIT_S if is_undisputed else 0.0  # not as long again for each burst
         progress(f"round {turn + 1}: " + _line(timings))
         for timing in timings.values():
             timing.settled = timing.is_settled(policy.settled)

@@ -14,7 +14,12 @@ from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 
-__all__ = ["LocalGpus"]
+__all__ = ["LocalGpus", "gpus_of"]
+
+
+def gpus_of(target: Target) -> list[Gpu]:
+    """This machine's GPUs that can run code for *target*; none if that is a CPU."""
+    return [Gpu(number, bus_place(number)) for number in target.gpus()]
 
 
 class LocalGpus:
@@ -23,7 +28,7 @@ class LocalGpus:
     has_rates = False
 
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
-        gpus = [Gpu(number, bus_place(number)) for number in target.gpus()]
+        gpus = gpus_of(target)
         return GpuRunner(gpus, options) if gpus else LocalRunner(options)
 
     def open_task(self, task: Task, seed: int) -> OpenTask:

@@ -12,23 +12,27 @@ import logging
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from math import inf
 from pathlib import Path
 from threading import Event, Lock, Thread, Timer
 
-from ansorpy.deadline import OutOfTime, left_s
+from ansorpy.deadline import OutOfTime, left_s, until
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers.processes import described_process
 from ansorpy.profiler import Activity, profiled
 
-__all__ = ["PATIENCE_S", "WaitLog", "holders", "lock_cores", "lock_gpus"]
+__all__ = ["PATIENCE_S", "WAIT_S", "WaitLog", "holders", "lock_cores", "lock_gpus", "undisputed"]
 
 _LOG = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0
 """Seconds of waiting before it is logged; another tuner's batch may end in the meantime."""
+
+WAIT_S = 60.0
+"""Seconds that :func:`undisputed` waits: a holder may be stopped, or wait for this process."""
 
 
 @contextmanager
@@ -55,6 +59,23 @@ def lock_gpus(places: Sequence[str], folder: Path | None = None) -> Iterator[Non
     """Lock GPUs, identified by their bus addresses (*places*), exclusively (:func:`lock_cores`)."""
     with _locked([f"GPU {place}" for place in sorted(set(places))], folder, shared=False):
         yield
+
+
+@contextmanager
+def undisputed(gpus: Sequence[str] = (), wait_s: float = WAIT_S) -> Iterator[bool]:
+    """Keep tuners from all usable cores, and from the GPUs at these bus addresses, while timing.
+
+    Waits no longer than *wait_s* seconds for them, and yields whether it has them all.
+    """
+    has_all = False
+    with ExitStack() as held:
+        with suppress(OutOfTime), until(time.monotonic() + wait_s):
+            held.enter_context(lock_cores(sorted(os.sched_getaffinity(0))))
+            held.enter_context(lock_gpus(gpus))
+            has_all = True
+        if not has_all and wait_s:
+            _LOG.warning("no longer waiting: times are taken while a tuner may use the machine")
+        yield has_all
 
 
 @contextmanager

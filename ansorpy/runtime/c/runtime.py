@@ -25,7 +25,7 @@ from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.library.checksum import seal
-from ansorpy.runtime.library.forms import Form, Pack, constants_file, form_of
+from ansorpy.runtime.library.forms import Form, Pack, constants_file, form_of, stem_of
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
@@ -83,7 +83,7 @@ class CRuntime:
         packed = make_pool(plan, name)
         is_source = form_of(path) is Form.C
         with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
-            source = Path(folder, f"{path.stem}{Form.C.suffix}")
+            source = Path(folder, f"{stem_of(path)}{Form.C.suffix}")
             triple = "" if is_source else Target.host().triple
             metadata = _write(plan, name, packed, source, triple)
             if is_source:

@@ -10,18 +10,20 @@ from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import Emitter
 from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.unsupported import buffer_of
+from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Const, Expr, Load, Select
 from ansorpy.ir.loops import AsyncCopy, Store
 
-__all__ = ["LEAST_BYTES", "async_copy", "copied", "source_of"]
+__all__ = ["LEAST_BYTES", "async_copy", "copied", "source_of", "stored"]
 
 LEAST_BYTES = 4
 
 
 def async_copy(e: Emitter, s: AsyncCopy) -> None:
     """Start copying one element; one that is always zero is stored."""
-    if s.buffer.dtype.bytes < LEAST_BYTES or isinstance(s.value, Const):
-        e.statement(Store(s.buffer, s.indices, s.value, None))
+    store = stored(s)
+    if store is not None or s.buffer.dtype.bytes < LEAST_BYTES:
+        e.statement(store or Store(s.buffer, s.indices, s.value, None))
         return
     load, cond = source_of(s)
     target = element(e, s.buffer, s.indices)
@@ -30,13 +32,25 @@ def async_copy(e: Emitter, s: AsyncCopy) -> None:
         e.line(copied(e, f"&{target}", f"&{source}", cond))
 
 
+def stored(s: AsyncCopy) -> Store | None:
+    """The store that replaces a copy of a constant, which has no source; None for other copies."""
+    is_constant = isinstance(s.value, Const)
+    return Store(s.buffer, s.indices, s.value, None) if is_constant else None
+
+
 def source_of(s: AsyncCopy) -> tuple[Load, Expr | None]:
-    """The load that is copied, and its condition, if any; zeros are copied where it is false."""
-    if isinstance(s.value, Select):
-        assert isinstance(s.value.then, Load)
-        return s.value.then, s.value.cond
-    assert isinstance(s.value, Load)
-    return s.value, None
+    """The load that is copied, and its condition, if any; zeros are copied where it is false.
+
+    Raises:
+        CodegenError: Nothing is loaded.
+    """
+    load, cond = (s.value.then, s.value.cond) if isinstance(s.value, Select) else (s.value, None)
+    if not isinstance(load, Load):
+        raise CodegenError(
+            f"{s.buffer.name} is filled by a copy of no tensor",
+            hint="copy elements of a tensor, or zeros where a condition is false",
+        )
+    return load, cond
 
 
 def copied(e: Emitter, target: str, source: str, cond: Expr | None) -> str:

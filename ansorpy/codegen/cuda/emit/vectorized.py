@@ -18,7 +18,7 @@ from ansorpy.codegen.clike.code import ADD, UNARY, Code
 from ansorpy.codegen.clike.indices import flat_index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.emit.assignment import assignment
-from ansorpy.codegen.cuda.emit.copies import LEAST_BYTES, copied, source_of
+from ansorpy.codegen.cuda.emit.copies import LEAST_BYTES, copied, source_of, stored
 from ansorpy.codegen.cuda.emit.elements import element, position
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
 from ansorpy.codegen.cuda.emit.expressions import value
@@ -32,7 +32,6 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Compare,
     CompareOp,
-    Const,
     Expr,
     Load,
     Select,
@@ -79,8 +78,8 @@ class _Lanes:
 def vector_loop(e: Emitter, s: For) -> None:
     """Emit the vectorized loop *s*."""
     body = s.body
-    if isinstance(body, AsyncCopy) and isinstance(body.value, Const):
-        body = Store(body.buffer, body.indices, body.value, None)  # zeros need no source
+    if isinstance(body, AsyncCopy):
+        body = stored(body) or body
     if isinstance(body, Store):
         lanes = _best(e, s, body)
         if lanes is not None:

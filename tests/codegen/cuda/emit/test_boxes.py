@@ -155,6 +155,14 @@ class _Masked(Rewriter):
         return replace(s, value=Select(s.indices[-1] < 8, value, zero))
 
 
+class _Zeros(Rewriter):
+    """Lets all of each box be zeros."""
+
+    def stmt(self, s: Stmt) -> Stmt:
+        s = super().stmt(s)
+        return replace(s, value=Const(0.0, s.buffer.dtype)) if isinstance(s, AsyncCopy) else s
+
+
 class _Later(Rewriter):
     """Lets waits leave many groups in flight."""
 
@@ -167,6 +175,7 @@ class _Later(Rewriter):
     ("fault", "message"),
     [
         (_Masked(), "a box of [AB] is copied under a condition"),
+        (_Zeros(), "is filled by a copy of no tensor"),
         (_Later(), "leaves 9 groups of boxes in flight, more than the limit of 6"),
     ],
 )
