@@ -97,7 +97,7 @@ def test_a_body_longer_than_the_limit_may_stand_once(rng: np.random.Generator) -
 
 
 def test_what_a_definition_unrolls_may_stand_once(rng: np.random.Generator) -> None:
-    """Winograd in TVM's form: tables of constants make 1296 copies of a body, most of which fold."""
+    """Winograd in TVM's form: 1296 copies of a body, most of which fold."""
     task = Task(ComputeDAG.of(workloads.winograd(1, 8, 8, 8, 8)), CPU, 2)
     sketches = SketchSampler(task)
     for number in range(len(sketches.sketches)):
