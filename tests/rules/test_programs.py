@@ -47,6 +47,7 @@ WORKLOADS = {
     "softmax_rows": workloads.softmax(2, 11, 21),
     "layer_norm": workloads.layer_norm(13, 37),
     "matrix_norm": workloads.matrix_norm(9, 5, 7),
+    "winograd": workloads.winograd(1, 5, 4, 2, 2),
     "chosen_winograd": workloads.chosen_winograd(2, 7, 6, 5, 18),
     "depthwise_pointwise": workloads.depthwise_pointwise(1, 6, 7, 5, 20),
     "attention": workloads.attention(2, 6, 9, 16),
