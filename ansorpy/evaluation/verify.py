@@ -194,7 +194,8 @@ def _by_row(
     errors = softmax.rows(difference).max(axis=1) / check.largest
     magnitudes = _magnitudes(softmax.rows(logits.astype(np.float64)))
     allowed = check.tolerance * np.maximum(1.0, 2.0 * magnitudes)
-    worst = np.argmax(errors / allowed)
+    ratios = np.where(errors > 0.0, np.inf, 0.0)  # a tolerance of 0 allows no error
+    worst = np.argmax(np.divide(errors, allowed, out=ratios, where=allowed > 0.0))
     return replace(check, error=float(errors[worst]), tolerance=float(allowed[worst]))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ansorpy.cost.programs import Beginning
 from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch
 from ansorpy.schedule.space import Domains, Space, Table, hull
-from ansorpy.search.population import Candidate, Scored, SketchSource, sample_valid, score_all
+from ansorpy.search.population import Scored, SketchSource, sample_valid, score_all
 from ansorpy.search.strategy import Context
 
 __all__ = ["Decided", "Explored", "Prefix", "begin", "explored"]
@@ -60,11 +60,6 @@ class Prefix(ABC):
         each = -(-n // max(len(self.options), 1))
         drawn = [(option, *option.sample(each, rng)) for option in self.options]
         return [group for group in drawn if len(group[2])]
-
-    @property
-    def candidate(self) -> Candidate | None:
-        """The program, if this is a whole one."""
-        return None
 
 
 def begin(source: SketchSource) -> Prefix:
@@ -155,8 +150,6 @@ class _Columns(Prefix):
 
     @property
     def beginning(self) -> Beginning:
-        if self._is_barren:
-            return Beginning(self.sketch.space, np.zeros(0, dtype=np.int64))
         low, high = hull(self.domains)
         left = np.flatnonzero(low != high)
         return Beginning(self.sketch.space, low[: left[0]] if len(left) else low)
@@ -173,12 +166,6 @@ class _Columns(Prefix):
         column = sketch.columns.index(self.options[0].decided[-1][0])
         taken = [(option, table[:, column] == option.decided[-1][1]) for option in self.options]
         return [(option, sketch, table[rows]) for option, rows in taken if rows.any()]
-
-    @property
-    def candidate(self) -> Candidate | None:
-        if any(len(rows) != 1 for rows in self.domains):
-            return None
-        return Candidate(self.sketch, hull(self.domains)[0], 0.0)
 
 
 def _sketches(

@@ -85,10 +85,11 @@ class Strategy(Protocol):
     """Proposes candidates and receives their results."""
 
     def ask(self, context: Context, n: int) -> Pool:
-        """A pool of at least *n* candidates to pick from, fewer when the space is exhausted.
+        """A pool of at least *n* candidates to pick from, fewer if it finds no others.
 
         A call takes at most about a second, however large the space.  A pool that is too small
-        because the time ran out sets ``more``.
+        because the time ran out sets ``more``.  Otherwise, one without new candidates ends the
+        search.
         """
 
     def tell(self, found: Results) -> None:

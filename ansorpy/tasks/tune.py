@@ -63,8 +63,8 @@ class Ending(Enum):
     TIME = "the time limit was reached"
     OBJECTIVE = "the objective has nothing more to gain"
     NOTHING_LEFT = (
-        "every task is exhausted, stopped improving, is near its roofline or never gave a "
-        "correct program"
+        "every task has no new candidates, stopped improving, is near its roofline or never gave "
+        "a correct program"
     )
     INTERRUPTED = "the user stopped it"
 

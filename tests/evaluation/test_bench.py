@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from ansorpy.evaluation.bench.processes import Contender, EngineFailure
 from ansorpy.evaluation.bench.remarks import account, doubts
 from ansorpy.evaluation.bench.result import Comparison
 from ansorpy.evaluation.bench.turns import Policy, Timing, compare
+from ansorpy.measure.workers import locks
 from ansorpy.measure.workers.locks import lock_cores
 
 QUICK = Policy(burst_s=0.01, untimed_s=0.002, rounds=(2, 3), load_timeout_s=30)
@@ -118,9 +120,11 @@ def test_a_tuner_that_does_not_go_on_is_no_longer_waited_for(
     """Such as one that is stopped, or whose progress function compares."""
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("ansorpy.evaluation.bench.turns.WAIT_S", 0.01)
+    monkeypatch.setattr(locks, "WAIT_S", 0.01)
+    threads = threading.active_count()
     with lock_cores(sorted(os.sched_getaffinity(0))):
         timings = compare([_contender("a", seconds=0.0)], QUICK)
+        assert threading.active_count() <= threads + 1, "one waits for the lock, not one a burst"
     assert timings["a"].runs
     assert "a tuner may have used the machine while a ran" in doubts(timings)
     assert Comparison("net", 1, timings).to_dict()["engines"]["a"]["undisputed"] is False

@@ -141,6 +141,16 @@ def test_a_mask_excuses_no_error(masking: float, whole_row: bool, rng: np.random
     assert "log(p)" in [c.name for c in found.checks if not c.ok]
 
 
+def test_a_tolerance_of_zero_allows_no_error(rng: np.random.Generator) -> None:
+    z = rng.standard_normal((2, 100)).astype(np.float32)
+    theirs = {"p": softmax(z), "z": z}
+    assert compare_outputs("m", "ref", theirs, theirs, SOFTMAX, 0.0).ok
+    wrong = softmax(z)
+    wrong[1, 0] *= np.float32(1 + 1e-6)
+    ours = {"p": wrong, "z": z}
+    assert not compare_outputs("m", "ref", ours, theirs, SOFTMAX, 0.0).ok
+
+
 def test_what_a_saturated_row_ignores_is_compared_with_its_largest_value() -> None:
     """Each row has one likely logit, a small one, whose rounding is that of the large one."""
     z = np.array([[-500.0, -0.3], [-0.4, -450.0]], np.float32)

@@ -17,7 +17,7 @@ from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.gpu.devices import gpus_of
 from ansorpy.measure.probe.calibrate import calibrated
-from ansorpy.measure.workers.locks import undisputed
+from ansorpy.measure.workers.locks import Undisputed
 from ansorpy.runtime.sizes import sizes_told, told_by
 from ansorpy.tasks.predict import predicted_seconds
 from ansorpy.trace import Trace
@@ -43,10 +43,10 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
     """
     finished, model = _opened(lookup)
     profiles, bounds = [], lookup.arguments.get("bounds")
-    places = [gpu.place for gpu in gpus_of(finished.project.target)]
+    alone = Undisputed([gpu.place for gpu in gpus_of(finished.project.target)])
     for shapes in sizes:
         feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
-        with undisputed(places):
+        with alone.held():
             times = model.profile(feeds)
         calls = _Calls(finished, model, _sizes(model, shapes))
         profiles.append([calls.time(n, seconds) for n, (_, seconds) in enumerate(times)])
@@ -62,7 +62,7 @@ def trace_of(lookup: Lookup, shapes: Shapes, seed: int) -> Trace:
     _, model = _opened(lookup)
     bounds = lookup.arguments.get("bounds")
     feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
-    with undisputed():
+    with Undisputed().held():
         return model.trace(feeds, threads=lookup.arguments.get("threads"))
 
 

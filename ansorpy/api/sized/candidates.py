@@ -81,8 +81,11 @@ class SizedCandidate:
 def candidates(tuner: Tuner, group: TaskGroup, found: Iterable[Chosen]) -> list[SizedCandidate]:
     """The schedules *found* that apply at all sizes, each also with loops over sizes inside."""
     general = _General(tuner, group.dag)
-    pairs = zip(found, group.tasks.values(), strict=True)
-    return [one for chosen, sizes in pairs for one in general.candidates(chosen.state, sizes)]
+    return [
+        one
+        for chosen in found
+        for one in general.candidates(chosen.state, group.tasks[chosen.task])
+    ]
 
 
 class _General:

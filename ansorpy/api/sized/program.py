@@ -8,6 +8,7 @@ timed at the others, and a shortest path over the sizes chooses which serves whi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -16,7 +17,7 @@ from ansorpy.api.sized.same_packing import packed_alike
 from ansorpy.api.sized.task_group import TaskGroup
 from ansorpy.api.sized.timer import Timer
 from ansorpy.api.sized.times import Times
-from ansorpy.api.tuner import Chosen
+from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim_extent
@@ -103,8 +104,7 @@ def _serving(
         NoValidProgram: These do not, either.
     """
     times = Times(timer, group)
-    directly = (timer.tuner.predicted_directly(chosen.task) for chosen in found)
-    for offered in (found, directly):
+    for offered in (found, _predicted_directly(timer.tuner, group)):
         if times.add(candidates(timer.tuner, group, offered)):
             _settle(times)
             if served := _unrefuted(times):
@@ -113,6 +113,13 @@ def _serving(
     raise NoValidProgram(
         "\n".join((f"{name}: no program for all sizes is left", *times.failures()))
     )
+
+
+def _predicted_directly(tuner: Tuner, group: TaskGroup) -> Iterator[Chosen]:
+    """Programs of the definition itself that nothing was measured for, where one is correct."""
+    for task in group.tasks:
+        with suppress(NoValidProgram):
+            yield tuner.predicted_directly(task)
 
 
 def _settle(times: Times) -> None:
@@ -125,9 +132,13 @@ def _settle(times: Times) -> None:
 
 def _unrefuted(times: Times) -> tuple[list[_Part], tuple[Proof, ...]] | None:
     """The best schedules that together serve all sizes, none refuted; None if none are left."""
+    known: dict[State, Proof] = {}  # the prover forgets what it could not decide in time
     while path := times.path():
         parts = [*_parts(times, path)]
-        proofs = tuple(times.timer.tuner.prover.prove(part.state) for part in parts)
+        for part in parts:
+            if part.state not in known:
+                known[part.state] = times.timer.tuner.prover.prove(part.state)
+        proofs = tuple(known[part.state] for part in parts)
         if not any(proof.refuted for proof in proofs):
             return parts, proofs
         for part, proof in zip(parts, proofs, strict=True):

@@ -19,7 +19,7 @@ from statistics import median
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from ansorpy.measure.run.undisturbed import Undisturbed
-from ansorpy.measure.workers.locks import WAIT_S, undisputed
+from ansorpy.measure.workers.locks import Undisputed
 
 __all__ = ["Policy", "Timing", "compare", "compare_sizes", "unit_of"]
 
@@ -137,7 +137,8 @@ def compare(
     """
     policy = policy or Policy()
     with _loaded(contenders, policy, progress, left_out) as processes:
-        return _settled(processes, policy, Undisturbed(is_disturbed), progress, None, gpus)
+        alone = Undisputed(gpus)
+        return _settled(processes, policy, Undisturbed(is_disturbed), progress, None, alone)
 
 
 def compare_sizes(
@@ -156,11 +157,11 @@ def compare_sizes(
         sizes: The numbers of sizes that the engines hold, and their names for *progress*.
     """
     policy = policy or Policy()
-    undisturbed = Undisturbed(is_disturbed)
+    undisturbed, alone = Undisturbed(is_disturbed), Undisputed(gpus)
     with _loaded(contenders, policy, progress, left_out) as processes:
         for number, name in sizes.items():
             progress(name)
-            yield _settled(processes, policy, undisturbed, progress, number, gpus)
+            yield _settled(processes, policy, undisturbed, progress, number, alone)
 
 
 @contextmanager
@@ -191,23 +192,21 @@ def _settled(
     undisturbed: Undisturbed,
     progress: Callable[[str], None],
     size: int | None,
-    gpus: Sequence[str],
+    alone: Undisputed,
 ) -> dict[str, Timing]:
     """Bursts in turn, until the medians settle or the rounds are over."""
     timings = {
         process.name: Timing(version, precision=process.precision, streams=policy.streams)
         for process, version in versions.items()
     }
-    wait_s = WAIT_S
     for turn in range(policy.rounds[1] if timings else 0):
         for process in _alternating(list(versions), turn):
             before = undisturbed.repeated
             timing = timings[process.name]
-            with undisputed(gpus, wait_s) as is_undisputed:
+            with alone.held() as is_undisputed:
                 timing.add(undisturbed(partial(_burst, process, policy, size)))
             timing.repeated += undisturbed.repeated - before
             timing.undisputed &= is_undisputed
-            wait_s = WAIT_S if is_undisputed else 0.0  # not as long again for each burst
         progress(f"round {turn + 1}: " + _line(timings))
         for timing in timings.values():
             timing.settled = timing.is_settled(policy.settled)

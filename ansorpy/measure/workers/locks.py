@@ -24,7 +24,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers.processes import described_process
 from ansorpy.profiler import Activity, profiled
 
-__all__ = ["PATIENCE_S", "WAIT_S", "WaitLog", "holders", "lock_cores", "lock_gpus", "undisputed"]
+__all__ = ["PATIENCE_S", "WAIT_S", "Undisputed", "WaitLog", "holders", "lock_cores", "lock_gpus"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ PATIENCE_S = 1.0
 """Seconds of waiting before it is logged; another tuner's batch may end in the meantime."""
 
 WAIT_S = 60.0
-"""Seconds that :func:`undisputed` waits: a holder may be stopped, or wait for this process."""
+"""Seconds that :class:`Undisputed` waits: a holder may be stopped, or wait for this process."""
 
 
 @contextmanager
@@ -43,7 +43,6 @@ def lock_cores(
 
     Raises:
         OutOfTime: The deadline (:mod:`ansorpy.deadline`) passed before the locks were free.
-
 
     *shared* holders exclude only exclusive ones.  There is one lock file per core, taken in
     ascending order, so overlapping sets exclude each other and never deadlock; a waiting process
@@ -61,21 +60,28 @@ def lock_gpus(places: Sequence[str], folder: Path | None = None) -> Iterator[Non
         yield
 
 
-@contextmanager
-def undisputed(gpus: Sequence[str] = (), wait_s: float = WAIT_S) -> Iterator[bool]:
-    """Keep tuners from all usable cores, and from the GPUs at these bus addresses, while timing.
+class Undisputed:
+    """Keeps tuners from all usable cores, and from the GPUs at these bus addresses, while timing.
 
-    Waits no longer than *wait_s* seconds for them, and yields whether it has them all.
+    It waits a minute at most: later timings wait no more, until the machine has been free again.
     """
-    has_all = False
-    with ExitStack() as held:
-        with suppress(OutOfTime), until(time.monotonic() + wait_s):
-            held.enter_context(lock_cores(sorted(os.sched_getaffinity(0))))
-            held.enter_context(lock_gpus(gpus))
-            has_all = True
-        if not has_all and wait_s:
-            _LOG.warning("no longer waiting: times are taken while a tuner may use the machine")
-        yield has_all
+
+    def __init__(self, gpus: Sequence[str] = ()) -> None:
+        self._gpus, self._wait_s = gpus, WAIT_S
+
+    @contextmanager
+    def held(self) -> Iterator[bool]:
+        """Hold them until the block ends; the value is whether it has them all."""
+        has_all = False
+        with ExitStack() as locks:
+            with suppress(OutOfTime), until(time.monotonic() + self._wait_s):
+                locks.enter_context(lock_cores(sorted(os.sched_getaffinity(0))))
+                locks.enter_context(lock_gpus(self._gpus))
+                has_all = True
+            if not has_all and self._wait_s:
+                _LOG.warning("no longer waiting: times are taken while a tuner may use the machine")
+            self._wait_s = WAIT_S if has_all else 0.0
+            yield has_all
 
 
 @contextmanager
@@ -112,6 +118,8 @@ def _take(descriptor: int, mode: int, unit: str) -> None:
     try:
         fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
     except BlockingIOError:
+        if left_s() <= 0:
+            raise OutOfTime from None
         timer = Timer(PATIENCE_S, _WAIT_LOG.name_holders, (descriptor, unit))
         timer.daemon = True
         timer.start()
