@@ -140,7 +140,7 @@ def test_engines_have_the_threads_of_a_library(
 ) -> None:  # fmt: skip
     monkeypatch.delenv("ANSORPY_NUM_THREADS", raising=False)
     monkeypatch.setattr(config, "available_cores", lambda: 2)
-    described.target.is_gpu = is_gpu
+    described.target.is_gpu, described.target.cpu = is_gpu, "sm_90"
     original = Path(library).with_suffix(".onnx")
     onnx.save(graph_model([node("Relu", "x", "y")], {"x": (1, 7, 3)}, ["y"]), original)
     found = ap.bench(library, original, against=["onnxruntime"], dims={"rows": 7})
