@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
+from math import ceil
 
 import numpy as np
 
@@ -33,6 +34,9 @@ from ansorpy.search.variety import Tried, varied
 
 __all__ = ["Evolution", "crossover", "genes"]
 
+_SCOUTS_A_TRIAL = 4
+"""How many scouts a first round has at most for each trial; it has those of two trials at least."""
+
 
 @dataclass
 class Evolution:
@@ -50,7 +54,9 @@ class Evolution:
     worst before selection.  Crossover, which TVM never released, follows the paper.  The first
     generation also offers candidates, because a model trained on few trials is most wrong where
     evolution takes it.  Among nearly identical programs, which the model judges alike, only a few
-    are measured first, and the model's error on these counts for the rest.
+    are measured first, and the model's error on these counts for the rest.  A first round of fewer
+    than four trials, as networks get under a time limit, has fewer placed sketches and generations:
+    these take longer than its trials, and other tasks wait for theirs.
     """
 
     sketches: int = 10
@@ -81,7 +87,7 @@ class Evolution:
 
     def ask(self, context: Context, n: int) -> Pool:
         if self._prepared is None:
-            newcomers, found = self._generations(context)
+            newcomers, found = self._generations(context, n)
             found = self._merged(found, n, context) if self.doubt else found
         else:
             (newcomers, found), self._prepared = self._prepared, None
@@ -104,7 +110,7 @@ class Evolution:
         Measured on a formula, after 192 trials of a product: 20 % slower programs than without
         preparing if no generation follows the results, 6 % if one does.
         """
-        newcomers, found = self._generations(context)
+        newcomers, found = self._generations(context, n)
         pairs: dict[Pair, list[Scored]] = {}
         for group in self._merged(found, n, context):
             pairs.setdefault(group.sketch.pair, []).append(group)
@@ -114,13 +120,14 @@ class Evolution:
             kept += fittest(own, self._kept(n) + measured)
         self._prepared = newcomers, kept
 
-    def _generations(self, context: Context) -> tuple[list[Scored], list[Scored]]:
-        """The first generation, and all of them."""
+    def _generations(self, context: Context, n: int) -> tuple[list[Scored], list[Scored]]:
+        """The first generation, and all of them, of a round of *n* trials."""
         pairs = self._allocation(context)
-        groups = self._first(context, pairs)
+        breadth = 1.0 if context.measured else min(1.0, _SCOUTS_A_TRIAL * max(n, 2) / self.scouts)
+        groups = self._first(context, pairs, round(breadth * self.scouts))
         newcomers = [g for g in groups if len(g)]
         found = list(groups)
-        for past in range(self.generations):
+        for past in range(ceil(breadth * self.generations)):
             if self.survivors is not None:
                 groups = best_groups(groups, max(1, self.survivors >> past))
             alive = found if self.survivors is None else groups
@@ -154,7 +161,7 @@ class Evolution:
         else:
             self._pairs.tell(told)
 
-    def _first(self, context: Context, pairs: Allocation) -> list[Scored]:
+    def _first(self, context: Context, pairs: Allocation, scouts: int) -> list[Scored]:
         """The first generation: placed sketches of elites, their neighbours, and new ones."""
         rng, shares = context.rng, self._open_shares(pairs)
         elites = self._best_sketches(shares)
@@ -170,7 +177,7 @@ class Evolution:
                 sketches[moved.key] = moved
                 adopted = moved.adopt(elite, rows[elite.key], rng)
                 rows[moved.key] = adopted[moved.valid(adopted)]
-        for drawn in context.source.draw(self.sketches if rows else self.scouts, rng, shares):
+        for drawn in context.source.draw(self.sketches if rows else scouts, rng, shares):
             sketches.setdefault(drawn.key, drawn)
         share = -(-self.population // max(len(sketches), 1))
         if self.survivors is not None:

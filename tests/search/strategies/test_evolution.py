@@ -1,15 +1,23 @@
-"""Evolution: what its first generation begins with."""
+"""Evolution: what its first generations have."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
 
 from ansorpy.arrays import Floats
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
+from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Space, Table
 from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategy import Context
 from tests.search.asking import BowlModel, context, ok
+from tests.search.tasks import dense_relu
 
 
 class Noting(BowlModel):
@@ -39,3 +47,43 @@ def test_the_first_generation_has_the_measured_rows_though_their_sketches_are_ne
     at.note(told)
     strategy.ask(at, 8)
     assert all(model.has_scored(c.sketch.space, c.row) for c in told)
+
+
+class Counting(AnalyticModel):
+    """Counts the generations."""
+
+    generations = 0
+
+    def predict_all(self, task: Task, tables: Sequence[Programs]) -> list[Floats]:
+        self.generations += 1
+        return [self.predict(task, table) for table in tables]
+
+
+class Asked(SketchSampler):
+    """Notes how many placed sketches are asked for."""
+
+    def draw(
+        self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
+    ) -> list[PlacedSketch]:
+        self.asked = n
+        return super().draw(n, rng, shares)
+
+
+@pytest.mark.parametrize(
+    ("trials", "sketches", "generations"),
+    [(1, 8, 2), (2, 8, 2), (3, 12, 3), (4, 16, 4), (64, 16, 4)],
+)
+def test_the_first_round_of_few_trials_is_short(
+    trials: int, sketches: int, generations: int
+) -> None:
+    task, model = dense_relu(64, 96, 48), Counting()
+    source = Asked(task)
+    at = Context(task, source, model, np.random.default_rng(0))
+    strategy = Evolution(sketches=10, scouts=16, population=160, generations=4, doubt=0.0)
+    offered = strategy.ask(at, trials).best
+    assert (source.asked, model.generations) == (sketches, 1 + generations)
+    at.note(offered[:1])
+    strategy.tell([(offered[0], ok(1.0))])
+    model.generations = 0
+    strategy.ask(at, trials)
+    assert (source.asked, model.generations) == (10, 5), "later rounds are as long as ever"
