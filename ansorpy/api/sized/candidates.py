@@ -78,14 +78,15 @@ class SizedCandidate:
                 yield SizedCandidate(self.definition, state.reorder(stage, order).history)
 
 
-def candidates(tuner: Tuner, group: TaskGroup, found: Iterable[Chosen]) -> list[SizedCandidate]:
-    """The schedules *found* that apply at all sizes, each also with loops over sizes inside."""
+def candidates(
+    tuner: Tuner, group: TaskGroup, found: Iterable[tuple[Chosen, Sizes]]
+) -> list[SizedCandidate]:
+    """The schedules *found*, each at its sizes, that apply at all sizes.
+
+    Each also comes with loops over sizes inside.
+    """
     general = _General(tuner, group.dag)
-    return [
-        one
-        for chosen in found
-        for one in general.candidates(chosen.state, group.tasks[chosen.task])
-    ]
+    return [one for chosen, sizes in found for one in general.candidates(chosen.state, sizes)]
 
 
 class _General:

@@ -22,6 +22,7 @@ from ansorpy.errors import NoValidProgram
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.prove import Proof
+from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp
@@ -104,7 +105,8 @@ def _serving(
         NoValidProgram: These do not, either.
     """
     times = Times(timer, group)
-    for offered in (found, _predicted_directly(timer.tuner, group)):
+    tuned = zip(found, group.tasks.values(), strict=True)
+    for offered in (tuned, _predicted_directly(timer.tuner, group)):
         if times.add(candidates(timer.tuner, group, offered)):
             _settle(times)
             if served := _unrefuted(times):
@@ -115,11 +117,11 @@ def _serving(
     )
 
 
-def _predicted_directly(tuner: Tuner, group: TaskGroup) -> Iterator[Chosen]:
+def _predicted_directly(tuner: Tuner, group: TaskGroup) -> Iterator[tuple[Chosen, Sizes]]:
     """Programs of the definition itself that nothing was measured for, where one is correct."""
-    for task in group.tasks:
+    for task, sizes in group.tasks.items():
         with suppress(NoValidProgram):
-            yield tuner.predicted_directly(task)
+            yield tuner.predicted_directly(task), sizes
 
 
 def _settle(times: Times) -> None:
