@@ -35,7 +35,7 @@ class Prefix(ABC):
     @property
     @abstractmethod
     def options(self) -> Sequence[Prefix]:
-        """The prefixes that are one decision longer; () for a whole program.
+        """The prefixes that are one decision longer; () for a whole program, or if none is left.
 
         Decisions after which no program is valid are left out as far as bounds show it
         (:meth:`~ansorpy.schedule.space.Space.possible`).

@@ -221,7 +221,7 @@ def test_a_program_that_failed_at_a_size_does_not_replace_refuted_ones(
 
 
 @pytest.mark.parametrize(("refuted_to", "refuted"), [(4, {"y[n=2]", "y[n=3]"}), (1, {"y[n=2]"})])
-def test_what_is_refuted_for_some_sizes_may_serve_others(
+def test_a_refutation_is_recorded_for_the_sizes_that_stand_for_its_part(
     refuted_to: int, refuted: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prove = Prover.prove
@@ -253,7 +253,12 @@ def test_what_is_refuted_for_some_sizes_may_serve_others(
 def test_where_all_found_are_refuted_those_predicted_for_the_definition_are_tried(
     tmp_path: Path, rng: Rng, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tried: list[Task] = []
+
     def plain(self: Tuner, task: Task) -> Chosen:
+        tried.append(task)
+        if len(tried) == 1:
+            raise NoValidProgram("no program is correct")
         state = State.initial(task.dag)
         return Chosen(task, (state,), build_lowered(lower(state), task.target, "y"), None, ())
 
@@ -267,6 +272,7 @@ def test_where_all_found_are_refuted_those_predicted_for_the_definition_are_trie
     monkeypatch.setattr(Tuner, "predicted_directly", plain)
     monkeypatch.setattr(Prover, "prove", planted)
     kernel = ap.tune(doubled(), effort="none", db=tmp_path / "n.db", threads=2)
+    assert len(tried) > 1, "one that has no program leaves the others"
     for n in (1, 9):
         given = rng.random((n, 8), np.float32)
         np.testing.assert_array_equal(kernel(given), given * 2)

@@ -29,17 +29,7 @@ from ansorpy.ir.analysis.affine import divisor_of, linear
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import (
-    Compare,
-    CompareOp,
-    Expr,
-    Load,
-    Select,
-    Var,
-    as_expr,
-    children,
-    is_zero,
-)
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, children, is_zero
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
