@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain, repeat
 
+import pytest
+
+from ansorpy.api import dataset as recording
+from ansorpy.measure.probe.others import OtherProcesses
 from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset
 from ansorpy.tasks.record import Recorder, RecordOptions
 from tests.search.runners import FormulaRunner
 from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul
 
-__all__ = ["QUICK_OPTIONS", "formula_machines", "small_dataset"]
+__all__ = ["QUICK_OPTIONS", "record_by_formula", "small_dataset"]
 
 QUICK_OPTIONS = RecordOptions(programs=12, sketches=2, strategy=EVOLUTION, model=TREES)
 
@@ -33,6 +38,12 @@ def small_dataset() -> ProgramDataset:
 
 
 @contextmanager
-def formula_machines(*_: object) -> Iterator[FormulaRunner]:
-    """In place of :func:`ansorpy.measure.machines.open_machines`."""
+def _formula_machines(*_: object) -> Iterator[FormulaRunner]:
     yield FormulaRunner()
+
+
+def record_by_formula(monkeypatch: pytest.MonkeyPatch, *busy: float) -> None:
+    """Have recordings ask a formula, as if other processes kept *busy* cores during each task."""
+    found = chain(busy, repeat(0.0))
+    monkeypatch.setattr(recording, "open_machines", _formula_machines)
+    monkeypatch.setattr(OtherProcesses, "busy_cores", lambda _: next(found))

@@ -12,10 +12,12 @@ from typing import TypeAlias, Unpack
 from ansorpy.api.arguments import SizeArguments
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
+from ansorpy.config import available_cores
 from ansorpy.evaluation.random_networks import random_network
 from ansorpy.ir.task import Task
 from ansorpy.measure.machines import LOCAL, open_machines
 from ansorpy.measure.probe.calibrate import calibrated
+from ansorpy.measure.probe.others import OtherProcesses
 from ansorpy.measure.program_dataset import (
     MeasuredTask,
     ProgramDataset,
@@ -34,6 +36,9 @@ _CHECK_POINTS = 256
 
 _SAVE_EVERY_S, _SAVE_SHARE = 60.0, 0.03
 """Seconds between two times that the file is saved, and the share of time that it may take."""
+
+_MOST_SHARED = 0.25
+"""Cores that programs may share with other processes while they are timed."""
 
 Sources: TypeAlias = Iterable[tuple[str, Task]]
 """Tasks with the names of the networks that they are from."""
@@ -91,7 +96,8 @@ def record_dataset(
     """Measure programs of the tasks of *sources* on this machine, and add them to the file *path*.
 
     Tasks that the file has already are left out, so that a recording goes on where it ended.  It is
-    saved every minute, and when it ends, whatever ends it.
+    saved every minute, and when it ends, whatever ends it.  Nothing is kept of tasks whose programs
+    had to share the cores with other processes, as the times are wrong; a later call records them.
 
     Raises:
         ForeignFile: The file exists, but is not a dataset.
@@ -103,14 +109,23 @@ def record_dataset(
     measuring = MeasureOptions(policy=QUICK, check_points=_CHECK_POINTS)
     try:
         with open_machines(LOCAL, measuring, machine) as runner:
-            recorder = Recorder(runner, options)
+            recorder, others = Recorder(runner, options), OtherProcesses()
             for found in recorder.record(_fresh(sources, machine, recording.dataset)):
-                listener(recording.take(found))
+                listener(recording.take(_undisturbed(found, others.busy_cores())))
                 if time.monotonic() - recording.began_at > time_limit_s:
                     break
     finally:
         recording.save()
     return recording.dataset
+
+
+def _undisturbed(found: MeasuredTask | Skipped, others: float) -> MeasuredTask | Skipped:
+    """*found*, unless its programs shared cores: *others* kept so many busy meanwhile."""
+    spare = available_cores() - found.task.threads
+    if isinstance(found, Skipped) or others - spare <= _MOST_SHARED:
+        return found
+    reason = f"other processes kept {others:.1f} of {available_cores()} cores busy"
+    return Skipped(found.task, found.source, reason)
 
 
 @dataclass

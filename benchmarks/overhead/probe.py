@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common.processes import family
+from ansorpy.measure.probe.others import family
 
 __all__ = ["PROBES", "main"]
 

@@ -18,8 +18,8 @@ from multiprocessing import get_context
 from time import monotonic
 
 from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.measure.probe.others import OtherProcesses
 from ansorpy.measure.workers.processes import die_with_parent
-from benchmarks.common.processes import processor_s
 from benchmarks.study.outcomes import Outcome, Outcomes, Value
 
 __all__ = ["Job", "carry_out"]
@@ -110,18 +110,9 @@ class _Found:
 
 
 def _timed(job: Job) -> _Found:
-    began, busy_s, own_s = monotonic(), _busy_s(), processor_s(os.getpid())
+    began, others = monotonic(), OtherProcesses()
     value = job.work()
-    seconds = monotonic() - began
-    foreign_s = (_busy_s() - busy_s) - (processor_s(os.getpid()) - own_s)
-    return _Found(value, seconds, max(foreign_s, 0.0) / seconds if job.alone else 0.0)
-
-
-def _busy_s() -> float:
-    """Seconds for which the machine's cores were busy since it started."""
-    with open("/proc/stat", encoding="ascii") as file:
-        user, nice, system, _idle, _waiting, irq, soft, *_ = map(int, file.readline().split()[1:])
-    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+    return _Found(value, monotonic() - began, others.busy_cores() if job.alone else 0.0)
 
 
 def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, say: Say) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,12 +15,13 @@ from ansorpy.api import train_model as training
 from ansorpy.api.dataset import RecordProgress, random_tasks, record_dataset
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import evaluate_models, fit_weights, train_model
+from ansorpy.config import available_cores
 from ansorpy.cost.split_kinds import Split
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.program_dataset import read_dataset, write_dataset
 from ansorpy.target import Target
-from tests.datasets import QUICK_OPTIONS, formula_machines, small_dataset
+from tests.datasets import QUICK_OPTIONS, record_by_formula, small_dataset
 from tests.search.tasks import dense_relu, matmul
 
 SOURCES = [("a", matmul(24, 40, 36)), ("b", dense_relu(17, 40, 20)), ("b", matmul(64, 32, 16))]
@@ -27,7 +29,7 @@ SOURCES = [("a", matmul(24, 40, 36)), ("b", dense_relu(17, 40, 20)), ("b", matmu
 
 @pytest.fixture(autouse=True)
 def formula(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    record_by_formula(monkeypatch)
     monkeypatch.setattr(recording, "calibrated", lambda target: target)
 
 
@@ -63,6 +65,19 @@ def test_an_interrupted_recording_is_kept(tmp_path: Path) -> None:
 
 def test_a_time_limit_ends_it(tmp_path: Path) -> None:
     assert len(_recorded(tmp_path / "d.npz", SOURCES, time_limit_s=0.0)) == 1
+
+
+def test_tasks_that_shared_the_cores_are_recorded_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = available_cores()
+    record_by_formula(monkeypatch, cores - 1 + 0.2, cores - 1 + 0.8)
+    path, sources = tmp_path / "d.npz", [(name, replace(t, threads=1)) for name, t in SOURCES[:2]]
+    kept, refused = _recorded(path, sources)
+    assert kept.endswith("programs/s") and f"of {cores} cores busy" in refused
+    assert [each.source for each in read_dataset(path).tasks.values()] == ["a"]
+    assert len(_recorded(path, sources)) == 1
+    assert [each.source for each in read_dataset(path).tasks.values()] == ["a", "b"]
 
 
 def test_a_file_that_is_something_else_is_refused_and_kept(tmp_path: Path) -> None:

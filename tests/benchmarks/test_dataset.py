@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.api import dataset as recording
 from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
@@ -17,7 +16,7 @@ from benchmarks.dataset import __main__ as command
 from benchmarks.dataset import zoo
 from benchmarks.spaces.catalogue import plan_named
 from benchmarks.zoo.suite import ALL, Entry
-from tests.datasets import formula_machines
+from tests.datasets import record_by_formula
 from tests.search.tasks import dense_relu, matmul
 
 
@@ -58,7 +57,7 @@ def test_the_command_records_what_is_allowed(
         yield "net", Task(space.case.dag, own.target, own.threads)
         yield "net", own
 
-    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    record_by_formula(monkeypatch)
     monkeypatch.setattr(command, "zoo", two)
     monkeypatch.setattr(command, "exported", lambda _: iter([("other", dense_relu(17, 40, 20))]))
     path = tmp_path / "d.npz"

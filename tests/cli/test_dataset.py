@@ -9,13 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ansorpy.api import dataset as recording
 from ansorpy.cli.main import main
 from ansorpy.cost.saved import SavedModel
 from ansorpy.evaluation.randomize import random_weights
 from ansorpy.measure.records.database import Database
 from ansorpy.target import Target
-from tests.datasets import formula_machines
+from tests.datasets import record_by_formula
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -76,7 +75,7 @@ def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    record_by_formula(monkeypatch)
     path = str(tmp_path / "d.npz")
     record = ["dataset", "record", *(str(folder / name) for name in ("a.onnx", "b.onnx"))]
     assert main([*record, "--programs", "8", "--threads", "1", "-o", path]) == 0
@@ -107,7 +106,7 @@ def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(
 def test_sizes_that_a_network_leaves_open_are_options_of_the_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(recording, "open_machines", formula_machines)
+    record_by_formula(monkeypatch)
     onnx.save(_network(40, 48), tmp_path / "fixed.onnx")
     onnx.save(_network("rows", 48), tmp_path / "open.onnx")
     path = str(tmp_path / "d.npz")

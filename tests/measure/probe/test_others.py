@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from time import monotonic
 
-from benchmarks.common.processes import family, processor_s
+from ansorpy.measure.probe.others import OtherProcesses, family, processor_s
 
 BUSY = """
 import time
@@ -34,3 +35,17 @@ def test_descendants_count_alive_and_after_their_end() -> None:
         assert family(parent.pid) == {parent.pid, child}
         parent.stdin.write("\n")
     assert parent.returncode == 0
+
+
+def test_others_are_those_that_this_process_did_not_start() -> None:
+    orphan = f"import os, sys\nif os.fork():\n    sys.exit()\n{BUSY}\nprint(flush=True)"
+    others = OtherProcesses()
+    subprocess.run([sys.executable, "-c", BUSY], check=True)
+    mine = others.busy_cores()
+    with subprocess.Popen([sys.executable, "-c", orphan], stdout=subprocess.PIPE, text=True) as p:
+        p.wait()  # the fork is busy, and has no parent among us
+        began = monotonic()
+        others.busy_cores()
+        assert p.stdout is not None and p.stdout.readline() == "\n"
+        used_s = others.busy_cores() * (monotonic() - began)
+    assert used_s > 0.15 and mine >= 0

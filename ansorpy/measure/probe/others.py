@@ -1,0 +1,82 @@
+"""How many cores other processes keep busy: what a process and its descendants use, and the rest.
+
+Times that were taken meanwhile are wrong, and a probe of the cores' speed cannot tell, because a
+load that lasts looks like the speed of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+__all__ = ["OtherProcesses", "family", "processor_s"]
+
+_PARENT, _TIMES = 1, slice(11, 15)
+"""Fields of /proc/PID/stat behind the name: the parent; its own times and those of the children
+that it waited for, user's and system's, in clock ticks."""
+
+
+class OtherProcesses:
+    """Observes what runs beside this process and its descendants on the cores it may use."""
+
+    def __init__(self) -> None:
+        self._at, self._used_s = monotonic(), _used_s()
+
+    def busy_cores(self) -> float:
+        """How many cores they kept busy since the last call, or since the observer was made."""
+        at, used_s = monotonic(), _used_s()
+        passed_s, foreign_s = at - self._at, used_s - self._used_s
+        self._at, self._used_s = at, used_s
+        return max(foreign_s, 0.0) / max(passed_s, 1e-9)
+
+
+def _used_s() -> float:
+    """Seconds for which others used these cores since the machine started, but for a constant."""
+    return _busy_s() - processor_s(os.getpid())
+
+
+def family(root: int) -> set[int]:
+    """*root* and all of its descendants that are alive."""
+    return _family(root, _stats())
+
+
+def processor_s(root: int) -> float:
+    """CPU seconds of *root* and its descendants, also of those that have ended."""
+    stats = _stats()
+    ticks = sum(int(t) for pid in _family(root, stats) for t in stats.get(pid, [])[_TIMES])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _family(root: int, stats: Mapping[int, Sequence[str]]) -> set[int]:
+    parents = {pid: int(fields[_PARENT]) for pid, fields in stats.items()}
+    found, more = {root}, {root}
+    while more:
+        more = {child for child, parent in parents.items() if parent in more}
+        found |= more
+    return found
+
+
+def _stats() -> dict[int, list[str]]:
+    """The fields of every process behind its name."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
+                found[int(entry.name)] = text.rpartition(")")[2].split()
+    return found
+
+
+def _busy_s() -> float:
+    """Seconds for which the cores that this process may use were busy since the machine started."""
+    cores = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    ticks = 0
+    for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
+        name, *fields = line.split()
+        if name in cores:
+            user, nice, system, _idle, _waiting, irq, soft, *_ = map(int, fields)
+            ticks += user + nice + system + irq + soft
+    return ticks / os.sysconf("SC_CLK_TCK")
