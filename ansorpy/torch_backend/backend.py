@@ -48,6 +48,10 @@ class Backend:
         given = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
         return f"<Backend {given}: {len(self.graphs)} graphs>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy compiles its own graphs, as torch captures them again for a copied module."""
+        return {**self.__dict__, "graphs": []}
+
     def __call__(self, module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """A function that computes what *module* does, by torch if that needs gradients."""
         if _needs_gradients(module, example_inputs):

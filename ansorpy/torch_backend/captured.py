@@ -15,7 +15,7 @@ from torch.fx.proxy import GraphAppendingTracer, Proxy
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.reference import PythonReferenceAnalysis
 
-from ansorpy.errors import UnsupportedModel
+from ansorpy.errors import AnsorpyError, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.torch.operators.movement import VIEWS
 from ansorpy.frontend.torch.sizes import Untranslatable
@@ -30,6 +30,9 @@ __all__ = ["CapturedGraph"]
 _LOG = logging.getLogger(__name__)
 _PREFIX = "segment_"
 _aten = torch.ops.aten
+_BY_STRIDES = (
+    _aten.as_strided.default, _aten.as_strided_copy.default, _aten.as_strided_scatter.default,
+)  # fmt: skip
 
 
 class CapturedGraph:
@@ -96,18 +99,27 @@ class CapturedGraph:
         segment = Segment(translated, part, held, arguments)
         try:
             load(translated.model, dims=segment.dims)
-        except UnsupportedModel as error:
-            rows = [row for row in error.rows if not set(row.needs) <= segment.constant_names]
-            found = {source_of(row.node): f"{row.attribute}: {row.advice}" for row in rows}
-            inside = {one.name for one in part.graph.nodes}
-            if found:
-                return {name: why for name, why in found.items() if name in inside} or {
-                    one.name: str(error.message)
-                    for one in part.graph.nodes if one.op == "call_function"
-                }  # fmt: skip
+        except AnsorpyError as error:
+            if problems := _blamed(error, part, segment.constant_names):
+                return problems
         module.set_submodule(node.target, segment)
         self.segments.append(segment)
         return {}
+
+
+def _blamed(error: AnsorpyError, part: GraphModule, held: Collection[str]) -> dict[str, str]:
+    """Which operators of *part* are left to torch for *error*: all, if it names none of them.
+
+    There are none if it is enough that the inputs *held* are constant.
+    """
+    inside = {one.name: error.message for one in part.graph.nodes if one.op == "call_function"}
+    if not isinstance(error, UnsupportedModel):
+        return inside
+    rows = [row for row in error.rows if not row.needs or not set(row.needs) <= {*held}]
+    if error.rows and not rows:
+        return {}
+    found = {source_of(row.node): f"{row.attribute}: {row.advice}" for row in rows}
+    return {name: why for name, why in found.items() if name in inside} or inside
 
 
 class _Supported(OperatorSupportBase):
@@ -128,8 +140,6 @@ def _refusal(node: Node) -> str | None:
     for value in values if isinstance(values, tuple | list) else [values]:
         if isinstance(value, torch.Tensor) and value.dim() > MAX_RANK:
             return f"{value.dim()} dimensions, more than {MAX_RANK}"
-    if any(user.target is _aten.as_strided.default for user in node.users):
-        return "its strides matter"
     return refusal(node)
 
 
@@ -148,9 +158,10 @@ def _fused(module: GraphModule, refused: Collection[str]) -> GraphModule:
     graph = _copy(module.graph)
     _size_by_inputs(graph)
     views = _share_memory(graph)
+    own = {*refused, *views, *_keep_strides(graph)}
     copied = GraphModule(module, graph)
     partitioner = CapabilityBasedPartitioner(
-        copied, _Supported({*refused, *views}), allows_single_node_partition=True
+        copied, _Supported(own), allows_single_node_partition=True
     )
     parts = [part for part in partitioner.propose_partitions()
              if not all(map(_is_free, part.nodes))]  # fmt: skip
@@ -213,6 +224,39 @@ def _share_memory(graph: Graph) -> set[str]:
     output.args = map_arg(output.args, viewing)
     graph.eliminate_dead_code()
     return {node.name for node in made.values()}
+
+
+def _keep_strides(graph: Graph) -> set[str]:
+    """Have torch make the memory that it will read by strides; return the names of these nodes.
+
+    The strides are those of torch's own results, which may be transposed, and the results of
+    segments are contiguous.
+    """
+    names: set[str] = set()
+    for node in [*graph.nodes]:
+        if node.target not in _BY_STRIDES:
+            continue
+        reader, base = node, node.args[0]
+        while _is_view(base):
+            names.add(base.name)
+            reader, base = base, base.args[0]
+        if base.op != "placeholder":
+            order = _order_of(base.meta["val"])
+            with graph.inserting_before(reader):
+                turned = graph.call_function(_aten.permute.default, (base, order))
+                plain = graph.call_function(_aten.contiguous.default, (turned,))
+                back = [order.index(axis) for axis in range(len(order))]
+                laid_out = graph.call_function(_aten.permute.default, (plain, back))
+            reader.replace_input_with(base, laid_out)
+            names |= {turned.name, plain.name, laid_out.name}
+    return names
+
+
+def _order_of(tensor: torch.Tensor) -> list[int]:
+    """The axes of *tensor* in the order in which its memory has them, the innermost last."""
+    strides = [stride.node.hint if isinstance(stride, torch.SymInt) else stride
+               for stride in tensor.stride()]  # fmt: skip
+    return sorted(range(tensor.dim()), key=lambda axis: -(strides[axis] or 0))
 
 
 def _is_view(node: Node) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from onnx import ModelProto
-from torch.export import ExportedProgram
+from torch.export import ExportedProgram, ShapesCollection
+from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 from torch.export.graph_signature import InputKind, OutputKind
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow, UsageError
@@ -52,13 +53,16 @@ def network_of(
             torch cannot export the module, whose error is the cause.
     """
     name = type(module).__name__
+    specified: list[Any] = []
     if not isinstance(module, ExportedProgram):
         if example_inputs is None:
             raise UsageError(
                 "a module of torch is compiled for example inputs",
                 hint="pass them: compile(module, (x,))",
             )
-        module = _exported(module, example_inputs, dynamic_shapes)
+        program = _exported(module, example_inputs, dynamic_shapes)
+        specified = _specified(module, example_inputs, dynamic_shapes)
+        module = program
     _demand_cpu(module)
     program = module.run_decompositions(_table())
     _demand_pure(program)
@@ -73,7 +77,7 @@ def network_of(
     if rows:
         raise _unsupported(name, rows)
     try:
-        translated = translate(graph, name, called=_dim_names(program, dynamic_shapes))
+        translated = translate(graph, name, called=_dim_names(program, specified))
     except Untranslatable as error:
         raise _unsupported(name, [UnsupportedRow(error.node, "", attribute=str(error))]) from None
     dims = {
@@ -150,18 +154,34 @@ def _constants(program: ExportedProgram) -> dict[str, NDArray[Any]]:
     }
 
 
-def _dim_names(program: ExportedProgram, dynamic_shapes: Any) -> dict[str, str]:
-    """The names that *dynamic_shapes* gives to torch's symbols."""
-    given = dynamic_shapes.values() if isinstance(dynamic_shapes, Mapping) else dynamic_shapes
+def _specified(module: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any) -> list[Any]:
+    """What *dynamic_shapes* says of each tensor among *inputs*, which may be nested."""
+    if isinstance(dynamic_shapes, ShapesCollection):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(module, tuple(inputs))
+    given: Any = _combine_args(module, tuple(inputs), {})
+    if not isinstance(dynamic_shapes, Mapping):
+        given = type(dynamic_shapes)(given.values()) if dynamic_shapes else ()
+    found: list[Any] = []
+
+    def note(path: object, value: object, axes: object = None) -> None:
+        if isinstance(value, torch.Tensor):
+            found.append(axes)
+
+    _tree_map_with_path(note, given, dynamic_shapes or (), tree_name="inputs")
+    return found
+
+
+def _dim_names(program: ExportedProgram, specified: Sequence[Any]) -> dict[str, str]:
+    """The names of torch's symbols, by what is *specified* for the axes of each tensor."""
     inputs = [
-        node for node in program.graph.nodes
+        node.meta["val"] for node in program.graph.nodes
         if node.name in program.graph_signature.user_inputs
     ]  # fmt: skip
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     found: dict[str, str] = {}
-    for node, axes in zip(inputs, given or (), strict=False):
-        value = node.meta["val"]
+    for value, axes in zip(tensors, specified, strict=False):
         numbered = axes.items() if isinstance(axes, Mapping) else enumerate(axes or ())
         for axis, dim in numbered:
-            if hasattr(dim, "__name__") and isinstance(value, torch.Tensor):
+            if hasattr(dim, "__name__"):
                 found[str(value.shape[axis])] = dim.__name__
     return found

@@ -18,7 +18,7 @@ from torch.utils._sympy.functions import (
     PythonMod,
 )
 
-__all__ = ["Size", "SizeWriter", "Untranslatable", "extent_of", "symbols_of"]
+__all__ = ["Size", "SizeWriter", "Untranslatable", "extent_of", "larger", "linear_in", "symbols_of"]
 
 Size: TypeAlias = int | sympy.Expr
 """An extent: a number, or an expression of torch's symbols."""
@@ -49,6 +49,23 @@ def symbols_of(value: object) -> set[sympy.Symbol]:
     if isinstance(value, tuple | list):
         return set().union(*map(symbols_of, value))
     return set()
+
+
+def larger(a: Size, b: Size) -> Size:
+    """The larger one of two sizes."""
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else Max(a, b)
+
+
+def linear_in(extent: Size) -> tuple[sympy.Symbol, int, int] | None:
+    """The symbol, scale and offset of a size that is linear in one symbol; None for others."""
+    if not isinstance(extent, sympy.Expr) or len(extent.free_symbols) != 1:
+        return None
+    [symbol] = symbols_of(extent)
+    scale = extent.coeff(symbol)
+    offset = extent - scale * symbol
+    if not (scale.is_Integer and offset.is_Integer and scale > 0):
+        return None
+    return symbol, int(scale), int(offset)
 
 
 _FOLDED: dict[type, str] = {sympy.Add: "Add", sympy.Mul: "Mul", Max: "Max", Min: "Min"}

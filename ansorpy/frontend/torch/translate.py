@@ -13,7 +13,7 @@ import torch
 from onnx import ModelProto, ValueInfoProto
 from torch.fx import Graph, Node
 
-from ansorpy.frontend.torch.sizes import Size, Untranslatable, extent_of, symbols_of
+from ansorpy.frontend.torch.sizes import Size, Untranslatable, extent_of, linear_in, symbols_of
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer, model_of, port
 
@@ -259,18 +259,21 @@ def _outputs(w: Writer, values: Sequence[Any]) -> list[Value]:
 
 
 def _dims(holders: Sequence[Node], inputs: Sequence[Input]) -> dict[str, tuple[int, int | None]]:
-    """The range of each symbol in the shapes of *inputs*."""
+    """The range of each symbol in the shapes of *inputs*.
+
+    An extent is a dimension itself if no other one tells the symbols in it.
+    """
+    vals = [(one.kind, holders[one.number].meta["val"]) for one in inputs if one.kind != "number"]
+    sizes = [size for kind, val in vals for size in ([val] if kind == "size" else val.shape)
+             if isinstance(size, torch.SymInt)]  # fmt: skip
+    told = {part[0] for size in sizes if (part := linear_in(extent_of(size)))}
     found: dict[str, tuple[int, int | None]] = {}
-    for one in inputs:
-        val = holders[one.number].meta["val"]
-        if one.kind == "number":
-            continue
-        for size in [val] if one.kind == "size" else val.shape:
-            if not isinstance(size, torch.SymInt):
-                continue
-            ranges = size.node.shape_env.var_to_range
-            for symbol in symbols_of(extent_of(size)):
-                low, high = ranges[symbol].lower, ranges[symbol].upper
-                limit = int(high) if high.is_Integer and high < sympy.Integer(1 << 31) else None
-                found[str(symbol)] = (max(0, int(low)), limit)
+    for size in sizes:
+        extent = extent_of(size)
+        symbols = symbols_of(extent)
+        for known in symbols if symbols <= told else [extent]:
+            ranges = size.node.shape_env.bound_sympy(known)
+            low, high = ranges.lower, ranges.upper
+            limit = int(high) if high.is_Integer and high < sympy.Integer(1 << 31) else None
+            found[str(known)] = (max(0, int(low)), limit)
     return found

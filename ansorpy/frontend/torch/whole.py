@@ -34,6 +34,22 @@ def attention(
     )
 
 
+def _autocast(*operands: Any, **named: Any) -> Any:
+    """Attention is one of the functions that torch computes in the lower precision."""
+    dtype = torch.get_autocast_dtype("cpu")
+
+    def lower(x: Any) -> Any:
+        is_float = isinstance(x, torch.Tensor) and x.is_floating_point()
+        return x.to(dtype) if is_float and x.dtype != torch.float64 else x
+
+    with torch.amp.autocast("cpu", enabled=False):
+        return attention(*map(lower, operands), **{n: lower(x) for n, x in named.items()})
+
+
+_LIBRARY = torch.library.Library("ansorpy", "FRAGMENT")
+_LIBRARY.impl("scaled_dot_product_attention", _autocast, "AutocastCPU")
+
+
 @attention.register_fake
 def _(
     query: torch.Tensor,
@@ -106,10 +122,9 @@ def _keep_interpolation(node: Node) -> None:
 _MODES = ("nearest", "linear", "bilinear", "trilinear", "bicubic")
 
 
-def _spreading(rank: int) -> Callable[[Any], list[Any] | None]:
-    def spread(value: Any) -> list[Any] | None:
-        if value is None or isinstance(value, list | tuple):
-            return None if value is None else list(value)
-        return [value] * rank
+def _spreading(rank: int) -> Callable[[Any], Any]:
+    def spread(value: Any) -> Any:
+        given = value.meta["example_value"] if isinstance(value, Node) else value
+        return value if given is None or isinstance(given, list | tuple) else [value] * rank
 
     return spread

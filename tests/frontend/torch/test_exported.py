@@ -67,6 +67,21 @@ def test_inputs_keep_their_names_and_parameters_are_constants() -> None:
     assert network.constants["p_linear_weight"].shape == (8, 6)
 
 
+def test_dimensions_have_the_names_that_nested_inputs_are_given() -> None:
+    class Pair(nn.Module):
+        def forward(self, xs: list[torch.Tensor], y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return xs[0] + xs[1], y * 2
+
+    rows, columns = (torch.export.Dim(name, min=1, max=8) for name in ("rows", "columns"))
+    inputs = [torch.randn(3, 2), torch.randn(3, 2)], torch.randn(4, 5)
+    network = network_of(Pair(), inputs, {"y": {0: columns}, "xs": [{0: rows}, {0: rows}]})
+    dims = [info.type.tensor_type.shape.dim[0].dim_param for info in network.model.graph.input]
+    assert dims == ["rows", "rows", "columns"]
+    shapes = torch.export.ShapesCollection()
+    shapes[inputs[1]] = {0: columns}
+    assert network_of(Pair(), inputs, shapes).dims == {"columns": (1, 8)}
+
+
 def test_operators_without_translation_are_all_listed() -> None:
     class Two(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

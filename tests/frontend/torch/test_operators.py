@@ -103,7 +103,8 @@ CASES: dict[str, Case] = {
                (X,)),
     "pads": (lambda x: (F.pad(x, (1, 2), value=3.0), F.pad(x, (-1, 1, 0, 1))), (X,)),
     "mirrors": (lambda x: (F.pad(x, (1, 2), "reflect"), F.pad(x, (2, 1), "replicate")), (X,)),
-    "parts": (lambda x: (x.slice_scatter(x[:, :2], 1, 1, 3), x.select_scatter(x[0], 0, 2)), (X,)),
+    "parts": (lambda x: (x.slice_scatter(x[:, :2], 1, 1, 3), x.select_scatter(x[0], 0, 2),
+                         x.slice_scatter(x[:, :2], 1, -6, 2)), (X,)),
     "index": (lambda x, i: (x[i], x[:, i], x[i, :, i], x[:, i, i], x[i, 1]), (X, PLACES)),
     "index_put": (lambda x, i: x.index_put((i,), x[0]).index_put((i, i), x[0, 0], True),
                   (X, PLACES)),
@@ -133,6 +134,8 @@ CASES: dict[str, Case] = {
               (IMAGE, drawn(2, 3, 3, 2))),
     "attention": (attention, (drawn(3, 3, 4, 5), drawn(3, 3, 4, 5), drawn(3, 3, 4, 5),
                               drawn(3, 4, 4))),
+    "attention_with_hidden_rows": (attention, (drawn(3, 3, 4, 5), drawn(3, 3, 2, 5),
+                                               drawn(3, 3, 2, 5), drawn(4, 1))),
     "attention_without_heads": (attention, (X, X, X, drawn(3, 4, 4))),
     "booleans": (lambda x, b: (b < x, x >= b, b > 0.5, b <= True, b.lt(b.flip(0)), b != x),
                  (torch.tensor([0.25, 0.5, 1.0, -1.0]), torch.tensor([True, False, True, False]))),
@@ -167,6 +170,22 @@ def test_angles_of_zeros_and_infinities() -> None:
     )
 
 
+def test_quotients_are_rounded_down_exactly() -> None:
+    """1 / 0.1 rounds to 10 in float32, where 0.1 is a little more."""
+    above = torch.tensor([1.0, 0.3, -1.0, 5.0, 0.0, 1.0, 7.0, -7.0])
+    below = torch.tensor([0.1, 0.1, 0.1, -0.1, 0.1, 0.0, torch.inf, torch.inf])
+    demand_same(lambda a, b: (a // b, a // 0.1, a.double() // b), above, below)
+
+
+def test_logarithms_of_powers_are_integers() -> None:
+    demand_same(lambda x: x.log2().floor(), 2.0 ** torch.arange(-30, 31))
+    demand_same(lambda x: x.log10().floor(), torch.tensor([1e3, 1e5, 1e9]))
+
+
+def test_the_sign_of_nan_is_zero() -> None:
+    demand_same(torch.sign, torch.tensor([1.0, torch.nan, -2.0, 0.0]))
+
+
 def compiled_as(function: Callable[..., Any], x: torch.Tensor, tolerance: float) -> None:
     """Compare *function*, compiled, with torch: onnxruntime is wider, or reads ONNX otherwise."""
     found = translate(captured(function, x), "operators")
@@ -179,6 +198,15 @@ def compiled_as(function: Callable[..., Any], x: torch.Tensor, tolerance: float)
 
 def test_variances_in_half_precision_do_not_overflow() -> None:
     compiled_as(lambda x: torch.var_mean(x, -1), (drawn(2, 4096) * 5).half(), 1e-3)
+
+
+def test_factors_of_halves_are_not_rounded() -> None:
+    x = torch.tensor([6e4, 1.0]).half()
+    compiled_as(lambda x: (x * 1e-8, x / 1e5, x * (x[1].float() * 1e-8)), x, 1e-5)
+
+
+def test_of_no_elements_all_but_not_any_are_true() -> None:
+    compiled_as(lambda x: (x.any(0), x.all(0)), torch.ones(0, 3, dtype=torch.bool), 0)
 
 
 @pytest.mark.parametrize("corners", [False, True])

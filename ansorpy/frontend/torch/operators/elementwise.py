@@ -72,6 +72,23 @@ def _bitwise_not(w: Writer, x: Value) -> str:
     return w.op("Not" if x.dtype == torch.bool else "BitwiseNot", x)
 
 
+def _product(w: Writer, kind: str, a: Operand, b: Operand) -> str:
+    """A product or quotient; torch rounds no factor of 16-bit floats that is a number."""
+    wide = torch.promote_types(w.dtype, torch.float32)
+    if w.dtype.is_floating_point and wide != w.dtype and any(_is_wider(x, w.dtype) for x in (a, b)):
+        return w.cast(w.op(kind, w.as_type(a, wide), w.as_type(b, wide)), w.dtype)
+    return w.op(kind, w.same_type(a), w.same_type(b))
+
+
+def _is_wider(x: Operand, dtype: torch.dtype) -> bool:
+    """Whether *x*, converted to *dtype*, may be another number."""
+    if isinstance(x, Value):
+        return torch.promote_types(x.dtype, dtype) != dtype
+    if isinstance(x, int | float):
+        return torch.tensor(x, dtype=torch.float64).to(dtype).item() != x
+    return not isinstance(x, str)
+
+
 def _scaled(w: Writer, x: Operand, factor: float) -> str:
     return w.same_type(x) if factor == 1 else w.op("Mul", w.same_type(x), w.same_type(factor))
 
@@ -91,20 +108,36 @@ def _rsub(w: Writer, a: Operand, b: Operand, alpha: float = 1) -> str:
 
 
 def _mul(w: Writer, a: Operand, b: Operand) -> str:
-    kind = "And" if w.dtype == torch.bool else "Mul"
-    return w.op(kind, w.same_type(a), w.same_type(b))
+    return _product(w, "And" if w.dtype == torch.bool else "Mul", a, b)
 
 
 def _div(w: Writer, a: Operand, b: Operand, *, rounding_mode: str | None = None) -> str:
-    a, b = w.same_type(a), w.same_type(b)
     if w.dtype.is_floating_point:
-        found = w.op("Div", a, b)
         if rounding_mode == "floor":
-            return w.op("Floor", found)
+            return _floor_div(w, a, b)
+        found = _product(w, "Div", a, b)
         return _truncated(w, found) if rounding_mode == "trunc" else found
+    a, b = w.same_type(a), w.same_type(b)
     if rounding_mode == "floor":  # ONNX rounds quotients of integers towards 0
         a = w.op("Sub", a, w.op("Mod", a, b))
     return w.op("Div", a, b)
+
+
+def _floor_div(w: Writer, a: Operand, b: Operand) -> str:
+    """The quotient without the remainder: that with it may round up to the next integer."""
+    wide = torch.promote_types(w.dtype, torch.float32)
+    a, b, zero = w.as_type(a, wide), w.as_type(b, wide), w.as_type(0, wide)
+    rest = w.op("Mod", a, b, fmod=1)
+    whole = w.op("Round", w.op("Div", w.op("Sub", a, rest), b))
+    below = w.op("Sub", whole, w.as_type(1, wide))
+    whole = w.op("Where", _has_other_sign(w, rest, b, zero), below, whole)
+    return w.cast(w.op("Where", w.op("Equal", b, zero), w.op("Div", a, b), whole), w.dtype)
+
+
+def _has_other_sign(w: Writer, rest: str, divisor: str, zero: str) -> str:
+    """Whether a remainder is not 0, and has another sign than the divisor."""
+    differs = w.op("Xor", w.op("Less", rest, zero), w.op("Less", divisor, zero))
+    return w.op("And", differs, w.op("Not", w.op("Equal", rest, zero)))
 
 
 def _truncated(w: Writer, x: str) -> str:
@@ -131,9 +164,8 @@ def _remainder(w: Writer, a: Operand, b: Operand) -> str:
     a, b = w.same_type(a), w.same_type(b)
     if not w.dtype.is_floating_point:
         return w.op("Mod", a, b)
-    rest, zero = w.op("Mod", a, b, fmod=1), w.same_type(0)
-    differs = w.op("Xor", w.op("Less", rest, zero), w.op("Less", b, zero))
-    shifted = w.op("And", differs, w.op("Not", w.op("Equal", rest, zero)))
+    rest = w.op("Mod", a, b, fmod=1)
+    shifted = _has_other_sign(w, rest, b, w.same_type(0))
     return w.op("Where", shifted, w.op("Add", rest, b), rest)
 
 
@@ -144,13 +176,25 @@ def _pow(w: Writer, a: Operand, b: Operand) -> str:
     return w.op("Pow", w.same_type(a), w.same_type(b))
 
 
+def _sign(w: Writer, x: Value) -> str:
+    """The sign of NaN is 0."""
+    found = w.op("Sign", x)
+    if not x.dtype.is_floating_point:
+        return found
+    return w.op("Where", w.op("IsNaN", x), w.same_type(0), found)
+
+
 def _rsqrt(w: Writer, x: Value) -> str:
     return w.op("Reciprocal", w.op("Sqrt", w.same_type(x)))
 
 
 def _log_to(base: float) -> Callable[[Writer, Value], str]:
+    """In float64, so that the logarithms of powers of *base* are integers."""
+
     def translate(w: Writer, x: Value) -> str:
-        return w.op("Mul", w.op("Log", w.same_type(x)), w.same_type(1 / math.log(base)))
+        log = w.op("Log", w.as_type(x, torch.float64))
+        found = w.op("Mul", log, w.as_type(1 / math.log(base), torch.float64))
+        return found if w.dtype == torch.float64 else w.cast(found, w.dtype)
 
     return translate
 
@@ -251,7 +295,7 @@ _UNARY = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
     "atan": "Atan", "atanh": "Atanh", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp",
     "log": "Log", "mish": "Mish", "neg": "Neg",
-    "reciprocal": "Reciprocal", "relu": "Relu", "sigmoid": "Sigmoid", "sign": "Sign",
+    "reciprocal": "Reciprocal", "relu": "Relu", "sigmoid": "Sigmoid",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
 _ROUNDED = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
@@ -303,9 +347,11 @@ OPERATORS: dict[str, Callable[..., str]] = {
     "logical_not.default": _not,
     "maximum.default": _binary("Max"),
     "minimum.default": _binary("Min"),
+    "prims.convert_element_type.default": lambda w, x, dtype: _to_copy(w, x, dtype=dtype),
     "rsqrt.default": _rsqrt,
     "rsub.Scalar": _rsub,
     "rsub.Tensor": _rsub,
+    "sign.default": _sign,
     "trunc.default": _trunc,
 }  # fmt: skip
 """Translations by the operator's name and overload."""

@@ -197,6 +197,9 @@ def _attention(
     if any(operand.rank not in (3, 4) for operand in (q, k, v)):
         raise Untranslatable(f"queries of {q.rank} dimensions")
     operands = [_with_heads(w, operand) for operand in (q, k, v)]
+    if mask is not None and mask.shape[-1:] != k.shape[-2:-1]:  # ONNX hides the keys behind it
+        shape = (*mask.shape[:-1], k.shape[-2])
+        mask = mask._replace(name=w.expand(mask, shape), shape=shape)
     if mask is not None:
         operands.append(_with_heads(w, mask) if q.rank == mask.rank == 3 else mask.name)
     found = w.op("Attention", *operands, is_causal=int(is_causal), scale=scale)

@@ -9,7 +9,7 @@ import numpy as np
 import sympy
 import torch
 
-from ansorpy.frontend.torch.sizes import Size, Untranslatable
+from ansorpy.frontend.torch.sizes import Size, Untranslatable, larger
 from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer
 
 __all__ = ["OPERATORS", "VIEWS"]
@@ -149,7 +149,7 @@ def _slice_scatter(
         raise Untranslatable(f"step={step}")
     first: Size = 0 if start is None else start
     if isinstance(first, int) and first < 0:
-        first = first + x.shape[axis]
+        first = larger(0, first + x.shape[axis])
     parts = [w.slice(x, axis, 0, first)] if first != 0 else []
     behind = first + source.shape[axis]
     parts.append(w.same_type(source))
@@ -167,6 +167,10 @@ def _select_scatter(w: Writer, x: Value, source: Value, dim: int, index: Size) -
 
 def _full(w: Writer, sizes: Sequence[Size], value: Operand, **layout: object) -> str:
     return w.expand(w.same_type(value), w.result.shape)
+
+
+def _copy(w: Writer, x: Value, source: Value, non_blocking: bool = False) -> str:
+    return w.expand(w.same_type(source), w.result.shape)
 
 
 def _full_like(w: Writer, x: Value, value: Operand, **layout: object) -> str:
@@ -238,6 +242,7 @@ OPERATORS: dict[str, Callable[..., str | tuple[str, ...]]] = {
     "arange.start": _arange,
     "cat.default": _cat,
     "constant_pad_nd.default": _constant_pad,
+    "copy.default": _copy,
     "empty.memory_format": _zeros,
     "flip.default": _flip,
     "full.default": _full,

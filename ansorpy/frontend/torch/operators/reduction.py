@@ -50,8 +50,10 @@ def _prod_of_all(w: Writer, x: Value, *, dtype: torch.dtype | None = None) -> st
 
 
 def _truth(kind: str) -> Callable[..., str]:
+    """In bytes without a sign, whose largest and least of no elements are false and true."""
+
     def translate(w: Writer, x: Value, dims: Dims = None, keepdim: bool = False) -> str:
-        numbers = w.cast(w.as_type(x, torch.bool), torch.int32)
+        numbers = w.cast(w.as_type(x, torch.bool), torch.uint8)
         return w.cast(_reduced(w, kind, numbers, x, dims, keepdim), w.dtype)
 
     return translate
