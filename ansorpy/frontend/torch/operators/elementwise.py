@@ -72,6 +72,15 @@ def _bitwise_not(w: Writer, x: Value) -> str:
     return w.op("Not" if x.dtype == torch.bool else "BitwiseNot", x)
 
 
+def _sign(w: Writer, x: Value) -> str:
+    """-1, 0 or 1; that of NaN is 0 in torch, but NaN in ONNX."""
+    value = w.same_type(x)
+    found = w.op("Sign", value)
+    if not w.dtype.is_floating_point:
+        return found
+    return w.op("Where", w.op("IsNaN", value), w.same_type(0), found)
+
+
 def _scaled(w: Writer, x: Operand, factor: float) -> str:
     return w.same_type(x) if factor == 1 else w.op("Mul", w.same_type(x), w.same_type(factor))
 
@@ -96,15 +105,33 @@ def _mul(w: Writer, a: Operand, b: Operand) -> str:
 
 
 def _div(w: Writer, a: Operand, b: Operand, *, rounding_mode: str | None = None) -> str:
-    a, b = w.same_type(a), w.same_type(b)
-    if w.dtype.is_floating_point:
-        found = w.op("Div", a, b)
-        if rounding_mode == "floor":
-            return w.op("Floor", found)
-        return _truncated(w, found) if rounding_mode == "trunc" else found
-    if rounding_mode == "floor":  # ONNX rounds quotients of integers towards 0
-        a = w.op("Sub", a, w.op("Mod", a, b))
-    return w.op("Div", a, b)
+    if rounding_mode == "floor":
+        return _rounded_down(w, a, b)
+    found = w.op("Div", w.same_type(a), w.same_type(b))
+    is_cut = rounding_mode == "trunc" and w.dtype.is_floating_point
+    return _truncated(w, found) if is_cut else found
+
+
+def _rounded_down(w: Writer, a: Operand, b: Operand) -> str:
+    """The quotient rounded down as if it was exact; ONNX rounds those of integers towards 0."""
+    is_float = w.dtype.is_floating_point
+    dtype = torch.promote_types(w.dtype, torch.float32) if is_float else w.dtype
+    a, b, zero = w.same_type(a), w.same_type(b), w.as_type(0, dtype)
+    if dtype != w.dtype:
+        a, b = w.cast(a, dtype), w.cast(b, dtype)
+    rest = w.op("Mod", a, b, fmod=1)
+    one_less = w.cast(_has_other_sign(w, rest, b, zero), dtype)
+    if not is_float:
+        return w.op("Sub", w.op("Div", a, b), one_less)
+    near = w.op("Sub", w.op("Div", w.op("Sub", a, rest), b), one_less)
+    found = w.op("Where", w.op("Equal", b, zero), w.op("Div", a, b), w.op("Round", near))
+    return found if dtype == w.dtype else w.cast(found, w.dtype)
+
+
+def _has_other_sign(w: Writer, rest: str, divisor: str, zero: str) -> str:
+    """Whether *rest* is on the other side of 0 than *divisor*."""
+    differs = w.op("Xor", w.op("Less", rest, zero), w.op("Less", divisor, zero))
+    return w.op("And", differs, w.op("Not", w.op("Equal", rest, zero)))
 
 
 def _truncated(w: Writer, x: str) -> str:
@@ -131,9 +158,8 @@ def _remainder(w: Writer, a: Operand, b: Operand) -> str:
     a, b = w.same_type(a), w.same_type(b)
     if not w.dtype.is_floating_point:
         return w.op("Mod", a, b)
-    rest, zero = w.op("Mod", a, b, fmod=1), w.same_type(0)
-    differs = w.op("Xor", w.op("Less", rest, zero), w.op("Less", b, zero))
-    shifted = w.op("And", differs, w.op("Not", w.op("Equal", rest, zero)))
+    rest = w.op("Mod", a, b, fmod=1)
+    shifted = _has_other_sign(w, rest, b, w.same_type(0))
     return w.op("Where", shifted, w.op("Add", rest, b), rest)
 
 
@@ -149,8 +175,16 @@ def _rsqrt(w: Writer, x: Value) -> str:
 
 
 def _log_to(base: float) -> Callable[[Writer, Value], str]:
+    """The logarithm to *base*, which is a whole number for powers of it, as in torch."""
+
     def translate(w: Writer, x: Value) -> str:
-        return w.op("Mul", w.op("Log", w.same_type(x)), w.same_type(1 / math.log(base)))
+        wide = torch.promote_types(w.dtype, torch.float32)
+        value = w.as_type(x, wide)
+        scaled = w.op("Mul", w.op("Log", value), w.as_type(1 / math.log(base), wide))
+        whole = w.op("Round", scaled)
+        is_whole = w.op("Equal", w.op("Pow", w.as_type(base, wide), whole), value)
+        found = w.op("Where", is_whole, whole, scaled)
+        return found if wide == w.dtype else w.cast(found, w.dtype)
 
     return translate
 
@@ -251,7 +285,7 @@ _UNARY = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
     "atan": "Atan", "atanh": "Atanh", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp",
     "log": "Log", "mish": "Mish", "neg": "Neg",
-    "reciprocal": "Reciprocal", "relu": "Relu", "sigmoid": "Sigmoid", "sign": "Sign",
+    "reciprocal": "Reciprocal", "relu": "Relu", "sigmoid": "Sigmoid",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
 _ROUNDED = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
@@ -306,6 +340,7 @@ OPERATORS: dict[str, Callable[..., str]] = {
     "rsqrt.default": _rsqrt,
     "rsub.Scalar": _rsub,
     "rsub.Tensor": _rsub,
+    "sign.default": _sign,
     "trunc.default": _trunc,
 }  # fmt: skip
 """Translations by the operator's name and overload."""
