@@ -118,6 +118,16 @@ def test_functions_of_16_bit_floats(op_type: str, kind: str, rng: np.random.Gene
     assert_close(y, FUNCTIONS[op_type](x.astype(np.float64)))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_powers_keep_odd_exponents_that_the_base_lacks(kind: str) -> None:
+    x = np.array([[-1], [-3], [0.5]]).astype(TYPES[kind])
+    exponents = np.array([255, 256, 257, 2049, 3, 0, -3])
+    _, [y] = results(model_of("Pow", x, {"exponents": exponents}), x)
+    with np.errstate(over="ignore"):
+        want = np.power(x.astype(np.float64), exponents).astype(x.dtype)
+    assert_close(y, want.astype(np.float64))
+
+
 NORMS: dict[str, tuple[int, Numbers, dict[str, Any]]] = {
     "LayerNormalization": (17, lambda x: standard(x, (1, 2, 3), 1e-12), {"axis": 1}),
     "InstanceNormalization": (17, lambda x: standard(x, (2, 3), 1e-12), {}),

@@ -193,7 +193,36 @@ def compiled_as(function: Callable[..., Any], x: torch.Tensor, tolerance: float)
     arrays = run_network(compiled(found.model), {given.name: array_of(x)})
     for array, want in zip(arrays, tree_leaves(function(x)), strict=True):
         got = torch.from_numpy(array.copy())
-        torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64], ids=str)
+def test_quotients_of_the_least_and_largest_integers_are_rounded_down(dtype: torch.dtype) -> None:
+    limits = torch.iinfo(dtype)
+    ends = [limits.min, limits.min + 1, 0, 7, limits.max - 1, limits.max]
+    divisors = (3, 5) if dtype == torch.uint8 else (3, -3, 5, -7)
+    compiled_as(lambda x: [x // d for d in divisors], torch.tensor(ends, dtype=dtype), 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64], ids=str)
+def test_quotients_of_floats_are_rounded_down_as_if_they_were_exact(dtype: torch.dtype) -> None:
+    """1 // 0.1 is 9: the tenth is a little more, and the nearest quotient 10."""
+    tenths = torch.cat([torch.arange(-30, 31) / 10, torch.tensor([1e-7, -1e-7, torch.inf])])
+    divisors = (0.1, -0.3, torch.inf, 0.0)
+    compiled_as(lambda x: [x // torch.full_like(x, d) for d in divisors], tenths.to(dtype), 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64], ids=str)
+def test_logarithms_of_powers_of_their_base_are_whole(dtype: torch.dtype) -> None:
+    """That of 8192 is 13, not a little less."""
+    exponents = torch.arange(-12, 16, dtype=torch.float64)
+    ends = torch.tensor([0.0, torch.inf, -1.0, torch.nan])
+    powers = torch.cat([2**exponents, 10.0 ** torch.arange(-3, 5), ends]).to(dtype)
+    compiled_as(lambda x: [torch.log2(x).floor(), torch.log10(x).floor()], powers, 0)
+
+
+def test_the_sign_of_no_number_is_0() -> None:
+    compiled_as(torch.sign, torch.tensor([torch.nan, -torch.inf, -0.0, 0.5]), 0)
 
 
 def test_variances_in_half_precision_do_not_overflow() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.graph.ops import Cast, Fn
+from ansorpy.graph.ops import Fn
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -31,20 +31,23 @@ def mean(ctx: NodeContext) -> str:
 
 
 def power(ctx: NodeContext) -> str:
-    """``x ** y``; an exponent of another type is converted to the base's.
+    """``x ** y``; an exponent of another type is converted to the base's, or to float32 if that has
+    16 bits: these lack the odd numbers of which a negative base takes its sign.
 
     Of integers, it is an integer, cut if the exponent is not one.
     """
-    base, exponent = ctx.input(0), ctx.input(1)
-    if not ctx.type(0).dtype.is_float:
+    base, exponent, dtype = ctx.input(0), ctx.input(1), ctx.type(0).dtype
+    if not dtype.is_float:
         is_whole = not ctx.type(1).dtype.is_float
         wide = DType.INT64 if is_whole else DType.FLOAT64
         fn = Fn.INTEGER_POW if is_whole else Fn.POW
         found = ctx.apply(fn, ctx.cast(base, wide), ctx.cast(exponent, wide))
-        return ctx.cast(found, ctx.type(0).dtype)
-    if ctx.type(1).dtype is not ctx.type(0).dtype:
-        exponent = ctx.emit(Cast(ctx.type(0).dtype), [exponent])
-    return ctx.apply(Fn.POW, base, exponent)
+        return ctx.cast(found, dtype)
+    if ctx.type(1).dtype is dtype:
+        return ctx.apply(Fn.POW, base, exponent)
+    real = dtype.of_sums
+    found = ctx.apply(Fn.POW, ctx.cast(base, real), ctx.cast(exponent, real))
+    return ctx.cast(found, dtype)
 
 
 OPERATORS: dict[str, Importer] = {

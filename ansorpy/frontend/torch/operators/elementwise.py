@@ -112,30 +112,29 @@ def _mul(w: Writer, a: Operand, b: Operand) -> str:
 
 
 def _div(w: Writer, a: Operand, b: Operand, *, rounding_mode: str | None = None) -> str:
-    if w.dtype.is_floating_point:
-        if rounding_mode == "floor":
-            return _floor_div(w, a, b)
-        found = _product(w, "Div", a, b)
-        return _truncated(w, found) if rounding_mode == "trunc" else found
-    a, b = w.same_type(a), w.same_type(b)
-    if rounding_mode == "floor":  # ONNX rounds quotients of integers towards 0
-        a = w.op("Sub", a, w.op("Mod", a, b))
-    return w.op("Div", a, b)
+    if rounding_mode == "floor":
+        return _rounded_down(w, a, b)
+    found = _product(w, "Div", a, b)
+    is_cut = rounding_mode == "trunc" and w.dtype.is_floating_point
+    return _truncated(w, found) if is_cut else found
 
 
-def _floor_div(w: Writer, a: Operand, b: Operand) -> str:
-    """The quotient without the remainder: that with it may round up to the next integer."""
-    wide = torch.promote_types(w.dtype, torch.float32)
-    a, b, zero = w.as_type(a, wide), w.as_type(b, wide), w.as_type(0, wide)
+def _rounded_down(w: Writer, a: Operand, b: Operand) -> str:
+    """The quotient rounded down as if it was exact; ONNX rounds those of integers towards 0."""
+    is_float = w.dtype.is_floating_point
+    dtype = torch.promote_types(w.dtype, torch.float32) if is_float else w.dtype
+    a, b, zero = w.as_type(a, dtype), w.as_type(b, dtype), w.as_type(0, dtype)
     rest = w.op("Mod", a, b, fmod=1)
-    whole = w.op("Round", w.op("Div", w.op("Sub", a, rest), b))
-    below = w.op("Sub", whole, w.as_type(1, wide))
-    whole = w.op("Where", _has_other_sign(w, rest, b, zero), below, whole)
-    return w.cast(w.op("Where", w.op("Equal", b, zero), w.op("Div", a, b), whole), w.dtype)
+    one_less = w.cast(_has_other_sign(w, rest, b, zero), dtype)
+    if not is_float:
+        return w.op("Sub", w.op("Div", a, b), one_less)
+    near = w.op("Sub", w.op("Div", w.op("Sub", a, rest), b), one_less)
+    found = w.op("Where", w.op("Equal", b, zero), w.op("Div", a, b), w.op("Round", near))
+    return found if dtype == w.dtype else w.cast(found, w.dtype)
 
 
 def _has_other_sign(w: Writer, rest: str, divisor: str, zero: str) -> str:
-    """Whether a remainder is not 0, and has another sign than the divisor."""
+    """Whether *rest* is on the other side of 0 than *divisor*."""
     differs = w.op("Xor", w.op("Less", rest, zero), w.op("Less", divisor, zero))
     return w.op("And", differs, w.op("Not", w.op("Equal", rest, zero)))
 

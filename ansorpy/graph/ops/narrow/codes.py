@@ -94,11 +94,11 @@ def _narrowed(x: Expr) -> Expr:
     """
     if x.dtype is not DType.FLOAT64:
         return x.astype(DType.FLOAT32)
-    near = x.astype(DType.FLOAT32)
-    back = near.astype(DType.FLOAT64)
+    near = _bits(x.astype(DType.FLOAT32))  # in bits, float32 even where floats are computed wider
+    back = _real(near).astype(DType.FLOAT64)
     beyond = Call(Function.ABS, (back,)) > Call(Function.ABS, (x,))
     inexact = back.not_equal(x) & x.equal(x)
-    return _real((_bits(near) - beyond.astype(_WORD)) | inexact.astype(_WORD))
+    return _real((near - beyond.astype(_WORD)) | inexact.astype(_WORD))
 
 
 def _code(bits: Expr, form: Format, width: int, saturate: bool) -> Expr:
