@@ -188,12 +188,17 @@ def _rsqrt(w: Writer, x: Value) -> str:
 
 
 def _log_to(base: float) -> Callable[[Writer, Value], str]:
-    """In float64, so that the logarithms of powers of *base* are integers."""
+    """The logarithm to *base*, which is a whole number for powers of it, as in torch."""
 
     def translate(w: Writer, x: Value) -> str:
-        log = w.op("Log", w.as_type(x, torch.float64))
-        found = w.op("Mul", log, w.as_type(1 / math.log(base), torch.float64))
-        return found if w.dtype == torch.float64 else w.cast(found, w.dtype)
+        double = torch.float64
+        value = w.as_type(x, double)
+        found = w.op("Mul", w.op("Log", value), w.as_type(1 / math.log(base), double))
+        if w.dtype != double:
+            return w.cast(found, w.dtype)
+        whole = w.op("Round", found)
+        is_whole = w.op("Equal", w.op("Pow", w.as_type(base, double), whole), value)
+        return w.op("Where", is_whole, whole, found)
 
     return translate
 
