@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
-from tests.graph.executor import run_network
+from tests.graph.executor import assert_same_as_onnxruntime, run_network
 from tests.peer import peer
 
 SHAPE = (2, 3)
@@ -90,6 +90,21 @@ def test_formal_faults_are_mended(
 
 def test_models_without_faults_are_taken_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
     load(model())
+    assert not caplog.records
+
+
+def test_a_body_may_use_names_that_later_nodes_have(
+    rng: np.random.Generator, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[3, 4] x, bool c) => (float[3, 4] y) {
+            a = If(c)<then_branch = t () => (r) { v = Neg(x)  r = Exp(v) },
+                      else_branch = e () => (r) { v = Abs(x)  r = Sqrt(v) }>
+            v = Sigmoid(x)
+            y = Mul(v, a)
+        }""")
+    onnx.checker.check_model(made)
+    assert_same_as_onnxruntime(made, rng)
     assert not caplog.records
 
 

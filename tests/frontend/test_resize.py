@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -14,8 +14,9 @@ from ansorpy.frontend.onnx.images.coordinates import COORDINATES
 from ansorpy.graph.ops import Repeat, Resample
 from tests.budget import some
 from tests.frontend.models import operator_model
-from tests.graph.executor import assert_same_as_onnxruntime, compiled
+from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 from tests.graph.nets import Net
+from tests.peer import peer
 
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
@@ -89,6 +90,25 @@ def test_older_forms(mode: str, scales: list[float], opset: int) -> None:
     if opset < 10 and min(scales) < 1:
         pytest.skip("onnxruntime refuses to shrink here")
     assert_same_as_onnxruntime(model, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int32"])
+@pytest.mark.parametrize("opset", [9, 19])
+def test_integers_are_interpolated(kind: str, opset: int) -> None:
+    """As in networks of integers that onnxruntime's quantizer writes."""
+    code = TensorProto.DataType.Value(kind.upper())
+    held: list[Any] = [np.asarray([1, 1, 1.7, 2.3], np.float32)]
+    name, operands = ("Upsample", held) if opset == 9 else ("Resize", [None, *held])
+    types = {"x0": code, "y0": code}
+    model = operator_model(name, [(1, 2, 5, 4)], operands, opset, types=types, mode="linear")
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    x = np.random.default_rng(2).integers(low, high, (1, 2, 5, 4)).astype(kind)
+    if kind == "int32":
+        x //= 1 << 12  # onnxruntime computes in float32
+    (got,) = run_network(compiled(model), {"x0": x})
+    (want,) = peer(model).run(None, {"x0": x})
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got.astype(np.int64), want, rtol=0, atol=1)
 
 
 def test_one_and_three_spatial_axes() -> None:

@@ -6,18 +6,18 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from onnx import GraphProto, NodeProto
 
-__all__ = ["all_nodes", "names_read", "needed", "signature"]
+__all__ = ["all_nodes", "bodies_of", "names_read", "needed", "signature"]
 
 
 def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
     """The nodes of *graph*, including those inside its nodes' subgraphs."""
     for node in graph.node:
         yield node
-        for body in _bodies(node):
+        for body in bodies_of(node):
             yield from all_nodes(body)
 
 
-def _bodies(node: NodeProto) -> Iterator[GraphProto]:
+def bodies_of(node: NodeProto) -> Iterator[GraphProto]:
     """The subgraphs of *node*."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -37,12 +37,23 @@ def needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:
 
 
 def names_read(node: NodeProto) -> Iterator[str]:
-    """The names that *node* reads, including those inside its subgraphs."""
+    """The names that *node* reads: its operands, and what its subgraphs read from outside."""
     yield from filter(None, node.input)
-    for body in _bodies(node):
-        yield from (output.name for output in body.output)
+    for body in bodies_of(node):
+        own = _defined(body)
+        yield from (output.name for output in body.output if output.name not in own)
         for inner in body.node:
-            yield from names_read(inner)
+            yield from (name for name in names_read(inner) if name not in own)
+
+
+def _defined(body: GraphProto) -> set[str]:
+    """The names that *body* itself gives values: outside, they may stand for others."""
+    return {
+        *(info.name for info in body.input),
+        *(tensor.name for tensor in body.initializer),
+        *(tensor.values.name for tensor in body.sparse_initializer),
+        *(name for node in body.node for name in node.output),
+    }
 
 
 def signature(node: NodeProto, values: Sequence[str]) -> Hashable:

@@ -22,6 +22,7 @@ from onnx import (
 )
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
+from ansorpy.frontend.onnx.local_functions import complete
 from ansorpy.graph.ir import Array
 
 __all__ = [
@@ -114,6 +115,8 @@ def _inlined(model: ModelProto) -> ModelProto:
     if not model.functions:
         return model
     try:
+        model = copied(model)
+        complete(model)
         inlined = inliner.inline_local_functions(model)
     except EncodeError:
         raise UnsupportedModel(

@@ -38,6 +38,16 @@ def test_simplified_layer_normalization() -> None:
     assert_as_onnxruntime("SimplifiedLayerNormalization", operands, domain="", epsilon=1e-5)
 
 
+@pytest.mark.parametrize("given", ["float16", "float32"])
+@pytest.mark.parametrize("scaled", ["float16", "float32"])
+def test_the_scale_of_a_normalisation_decides_the_type(given: str, scaled: str) -> None:
+    operands = {"x": normal(0, 3, 5, 8).astype(given), "scale": normal(1, 8).astype(scaled)}
+    outputs = {"y": TensorProto.FLOAT16 if scaled == "float16" else TensorProto.FLOAT}
+    assert_as_onnxruntime(
+        "SimplifiedLayerNormalization", operands, outputs, tolerance=2e-3, domain="", epsilon=1e-5
+    )
+
+
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("mask", [False, True])
 @pytest.mark.parametrize("places", [False, True])

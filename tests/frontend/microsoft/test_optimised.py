@@ -22,7 +22,7 @@ from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.frontend.microsoft.beside import normal
 from tests.frontend.models import graph_model, node
-from tests.graph.executor import run_network
+from tests.graph.executor import assert_same_as_onnxruntime, run_network
 from tests.peer import peer
 
 SHAPE = (2, 5, 16)
@@ -86,3 +86,21 @@ def test_a_block_of_a_transformer(how: str, tmp_path: Path) -> None:
     (want,) = session.run(None, feeds)
     tolerance = 1e-5 if how in ("plain", "dynamic") else 0.03  # steps of integers
     np.testing.assert_allclose(got, want, rtol=0, atol=tolerance * float(np.abs(want).max()))
+
+
+@pytest.mark.parametrize("opset", [11, 14])
+def test_a_normalisation_of_an_operator_set_without_it(opset: int, tmp_path: Path) -> None:
+    nodes = [
+        node("ReduceMean", ["x"], ["m"], axes=[-1]), node("Sub", ["x", "m"], ["d"]),
+        node("Pow", ["d", "two"], ["s"]), node("ReduceMean", ["s"], ["v"], axes=[-1]),
+        node("Add", ["v", "e"], ["ve"]), node("Sqrt", ["ve"], ["r"]), node("Div", ["d", "r"], ["n"]),
+        node("Mul", ["n", "g"], ["ng"]), node("Add", ["ng", "b"], ["y"]),
+    ]  # fmt: skip
+    held: dict[str, Any] = {
+        "two": np.float32(2), "e": np.float32(1e-5), "g": normal(5, 16), "b": normal(6, 16),
+    }  # fmt: skip
+    path = tmp_path / "net.onnx"
+    onnx.save(graph_model(nodes, {"x": SHAPE}, ["y"], held, opset), path)
+    made = onnx.load(optimised(path))
+    assert [one.op_type for one in made.graph.node] == ["LayerNormalization"]
+    assert_same_as_onnxruntime(made, np.random.default_rng(8))

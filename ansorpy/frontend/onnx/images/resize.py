@@ -5,7 +5,7 @@ The source positions and weights of each element are known at import, unless the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ansorpy.frontend.onnx.images.sized_resize import (
     resized_by_data,
     resized_to,
 )
+from ansorpy.frontend.onnx.microsoft.domain import with_operands
 from ansorpy.graph.ops import Fn, Repeat, Resample, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
@@ -224,4 +225,19 @@ def _marked_outside(
     return ctx.apply(Fn.WHERE, mask, value, ctx.literal(rule.outside))
 
 
-OPERATORS = {"Resize": resize, "Upsample": upsample}
+def _of_integers(build: Callable[[NodeContext], str]) -> Callable[[NodeContext], str]:
+    """*build* of integers, too: their linear interpolation is cut to integers, as in onnx's
+    reference and in onnxruntime."""
+
+    def built(ctx: NodeContext) -> str:
+        dtype = ctx.type().dtype
+        if not dtype.is_int or ctx.attr("mode", "nearest") != "linear":
+            return build(ctx)
+        # In float32, equal elements may give a little less than themselves.
+        wide = ctx.cast(ctx.input(), DType.FLOAT64)
+        return ctx.cast(build(with_operands(ctx, {0: wide})), dtype)
+
+    return built
+
+
+OPERATORS = {"Resize": _of_integers(resize), "Upsample": _of_integers(upsample)}

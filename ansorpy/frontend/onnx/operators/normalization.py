@@ -85,7 +85,7 @@ def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
     Statistics are returned only if they are read; they are float32, whatever the operand is.
     """
     axes, epsilon = _trailing(ctx), float(ctx.attr("epsilon", 1e-5))
-    result = ctx.apply(Fn.MUL, ctx.emit(LayerNorm(axes, epsilon), [ctx.input()]), ctx.input(1))
+    result = _times_scale(ctx, LayerNorm(axes, epsilon))
     result = ctx.apply(Fn.ADD, result, ctx.input(2)) if ctx.has_input(2) else result
     if not ctx.is_output_used(1) and not ctx.is_output_used(2):
         return result
@@ -100,8 +100,15 @@ def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
 
 def rms_normalization(ctx: NodeContext) -> str:
     """``x / sqrt(mean(x ** 2) + epsilon)`` over the axes from ``axis`` on, then the scale."""
-    norm = LayerNorm(_trailing(ctx), float(ctx.attr("epsilon", 1e-5)), centred=False)
-    return ctx.apply(Fn.MUL, ctx.emit(norm, [ctx.input()]), ctx.input(1))
+    return _times_scale(
+        ctx, LayerNorm(_trailing(ctx), float(ctx.attr("epsilon", 1e-5)), centred=False)
+    )
+
+
+def _times_scale(ctx: NodeContext, norm: LayerNorm) -> str:
+    """The normalised operand times the scale, which decides the type."""
+    normal = ctx.cast(ctx.emit(norm, [ctx.input()]), ctx.type(1).dtype)
+    return ctx.apply(Fn.MUL, normal, ctx.input(1))
 
 
 def _trailing(ctx: NodeContext) -> Shape:

@@ -1,0 +1,58 @@
+"""Functions that a model defines, made ready for onnx's inliner, which leaves out some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
+
+from ansorpy.frontend.onnx.nodes import bodies_of
+
+__all__ = ["complete"]
+
+_Key = tuple[str, str, str]
+"""The domain, name and overload of a function."""
+
+
+def complete(model: ModelProto) -> None:
+    """Write into *model* what onnx's inliner does not know of functions.
+
+    Calls get the attributes that they leave out and that have defaults.  Bodies give no inputs as
+    outputs, whose names the inliner would change, but copies.
+    """
+    defaults = {_key(f.domain, f.name, f.overload): f.attribute_proto for f in model.functions}
+    for nodes in (model.graph.node, *(function.node for function in model.functions)):
+        for node in _all_of(nodes):
+            left_out = defaults.get(_key(node.domain, node.op_type, node.overload), ())
+            _add_missing(node, left_out)
+    for function in model.functions:
+        for node in _all_of(function.node):
+            for body in bodies_of(node):
+                _copy_given_outputs(body)
+
+
+def _key(domain: str, name: str, overload: str) -> _Key:
+    return ("" if domain == "ai.onnx" else domain), name, overload
+
+
+def _all_of(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """*nodes* and those of their bodies."""
+    for node in nodes:
+        yield node
+        for body in bodies_of(node):
+            yield from _all_of(body.node)
+
+
+def _add_missing(node: NodeProto, defaults: Iterable[AttributeProto]) -> None:
+    given = {attribute.name for attribute in node.attribute}
+    node.attribute.extend(a for a in defaults if a.name not in given)
+
+
+def _copy_given_outputs(body: GraphProto) -> None:
+    """Let nodes of *body* compute all its outputs."""
+    made = {name for node in body.node for name in node.output}
+    for number, output in enumerate(body.output):
+        if output.name not in made:
+            copy = f"{output.name}.{number}.copy"
+            body.node.append(helper.make_node("Identity", [output.name], [copy]))
+            output.name = copy
