@@ -52,10 +52,14 @@ class Registry(Generic[T]):
     Args:
         kind: What error messages call a part: ``"strategy"``.
         homes: ``"module:attribute"`` by name, in the order of listings.
+        protocol: What users' parts have, each public name of it; None: anything is a part.
     """
 
-    def __init__(self, kind: str, homes: Mapping[str, str]) -> None:
+    def __init__(
+        self, kind: str, homes: Mapping[str, str], protocol: type | None = None
+    ) -> None:
         self.kind = kind
+        self._protocol = protocol
         self._homes: dict[str, str] = dict(homes)
         self._own: dict[str, Callable[[], T]] = {}
 
@@ -90,7 +94,7 @@ class Registry(Generic[T]):
         """Return a decorator that adds a factory (class or function without arguments) as *name*.
 
         Raises:
-            UsageError: *name* is already taken.
+            UsageError: *name* is already taken, or a class lacks a method of such parts.
         """
 
         def add(factory: Made) -> Made:
@@ -98,6 +102,7 @@ class Registry(Generic[T]):
                 raise UsageError(
                     f'there is a {self.kind} "{name}" already', hint="choose another name"
                 )
+            self._demand_part(factory)
             self._own[name] = cast(Callable[[], T], factory)
             return factory
 
@@ -121,10 +126,11 @@ class Registry(Generic[T]):
         *choice* is a name, a factory, or a part, which each call copies.
 
         Raises:
-            UsageError: The name is unknown.
+            UsageError: The name is unknown, or *choice* is no such part.
         """
         if isinstance(choice, str):
             return self._named(choice)
+        self._demand_part(choice)
         if _is_factory(choice):
             return cast(Callable[[], T], choice)
         return partial(deepcopy, x=cast(T, choice))
@@ -133,23 +139,45 @@ class Registry(Generic[T]):
         """Like :meth:`factory`, but a part is not copied, so it keeps what it learns.
 
         Raises:
-            UsageError: The name is unknown.
+            UsageError: As in :meth:`factory`.
         """
         if isinstance(choice, str) or _is_factory(choice):
             return self.factory(choice)
+        self._demand_part(choice)
         return partial(_itself, part=cast(T, choice))
 
     def one(self, choice: Choice[T]) -> T:
         """The chosen part: *choice* itself, unless it is a name or a factory.
 
         Raises:
-            UsageError: The name is unknown.
+            UsageError: As in :meth:`factory`.
         """
         return self.shared(choice)()
 
     def descriptions(self) -> dict[str, str]:
         """First lines of the factories' docstrings, by name; loads every entry."""
         return {name: _first_line(self._named(name)) for name in self}
+
+    def _demand_part(self, given: object) -> None:
+        """Refuse an object or a class without what the protocol names.
+
+        Of a class, only methods are asked for, as its objects may get attributes when they are
+        made; of a function, nothing.
+        """
+        if self._protocol is None or isroutine(given) or isinstance(given, partial):
+            return
+        is_class = isinstance(given, type)
+        wanted = [
+            name for name, member in vars(self._protocol).items()
+            if not name.startswith("_") and (callable(member) or not is_class)
+        ]  # fmt: skip
+        missing = [name for name in wanted if not hasattr(given, name)]
+        if missing:
+            base = f"{self._protocol.__module__}.{self._protocol.__qualname__}"
+            raise UsageError(
+                f"{given!r} is no {self.kind}: it has no {missing[0]}",
+                hint=f"use one of {', '.join(self)}, or derive your own from {base}",
+            )
 
     def _named(self, name: str) -> Callable[[], T]:
         if name in self._own:

@@ -24,4 +24,5 @@ MODELS: Registry[CostModel] = Registry(
         "halide": "ansorpy.cost.neural.halide:Halide",
         "value_lstm": "ansorpy.cost.neural.value_lstm:ValueLSTM",
     },
+    CostModel,
 )

@@ -17,6 +17,8 @@ from ansorpy.ir.expr import (
     ReduceKind,
     Select,
     as_expr,
+    demand_no_truth,
+    of_one_type,
 )
 from ansorpy.ir.tensor import ComputeOp, compute, reduce_axis
 
@@ -28,8 +30,12 @@ __all__ = [
 
 
 def _reduce(kind: ReduceKind) -> Callable[..., Expr]:
-    def build(source: Expr, axis: Axis | Sequence[Axis]) -> Expr:
+    def build(source: ExprLike, axis: Axis | Sequence[Axis]) -> Expr:
+        source = as_expr(source)
         axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+        for each in axes:
+            if not isinstance(each, Axis):
+                raise TypeError(f"{each!r} is not an axis; reduce_axis makes one to reduce over")
         if not kind.combiner.accepts(source.dtype):
             raise UsageError(
                 f"{kind.value} of {source.dtype.value} values is not defined",
@@ -48,9 +54,9 @@ max = _reduce(ReduceKind.MAX)
 min = _reduce(ReduceKind.MIN)
 
 
-def _unary(fn: Function) -> Callable[[Expr], Expr]:
-    def build(x: Expr) -> Expr:
-        return Call(fn, (x,))
+def _unary(fn: Function) -> Callable[[ExprLike], Expr]:
+    def build(x: ExprLike) -> Expr:
+        return Call(fn, (as_expr(x),))
 
     build.__name__ = build.__qualname__ = fn.value
     build.__doc__ = f"Elementwise {fn.value} of *x*."
@@ -71,9 +77,9 @@ ceil = _unary(Function.CEIL)
 round = _unary(Function.ROUND)
 
 
-def sigmoid(x: Expr) -> Expr:
+def sigmoid(x: ExprLike) -> Expr:
     """``1 / (1 + exp(-x))``; 0 below -88.7, where it would be denormal."""
-    return 1.0 / (1.0 + exp(-x))
+    return 1.0 / (1.0 + exp(-as_expr(x)))
 
 
 def widened(x: Expr) -> Expr:
@@ -81,36 +87,40 @@ def widened(x: Expr) -> Expr:
     return x.astype(x.dtype.of_sums)
 
 
-def maximum(a: Expr, b: ExprLike) -> Expr:
+def maximum(a: ExprLike, b: ExprLike) -> Expr:
     """The larger of two values; a NaN operand gives NaN."""
-    return Binary(BinaryOp.MAX, a, as_expr(b, a.dtype))
+    return Binary(BinaryOp.MAX, *of_one_type(a, b))
 
 
-def minimum(a: Expr, b: ExprLike) -> Expr:
+def minimum(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller of two values; a NaN operand gives NaN."""
-    return Binary(BinaryOp.MIN, a, as_expr(b, a.dtype))
+    return Binary(BinaryOp.MIN, *of_one_type(a, b))
 
 
 def select(cond: Expr, then: ExprLike, other: ExprLike) -> Expr:
     """*then* where *cond* holds, else *other*; the side not taken is not read."""
-    if isinstance(then, Expr):
-        return Select(cond, then, as_expr(other, then.dtype))
-    side = as_expr(other)
-    return Select(cond, as_expr(then, side.dtype), side)
+    return Select(_condition(cond), *of_one_type(then, other))
 
 
 def all_of(*conditions: Expr) -> Expr:
     """True where every condition holds; there must be at least one."""
-    result = conditions[0]
+    if not conditions:
+        raise TypeError("all_of takes at least one condition")
+    result = _condition(conditions[0])
     for condition in conditions[1:]:
         result = result & condition
     return result
 
 
+def _condition(given: Expr) -> Expr:
+    demand_no_truth(given)
+    return as_expr(given)
+
+
 def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
     def build(
         shape: Sequence[int],
-        fn: Callable[..., Expr],
+        fn: Callable[..., ExprLike],
         extent: int,
         *,
         name: str,
@@ -140,7 +150,8 @@ def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
     return build
 
 
-def _is_best(value: Expr, best: Expr) -> Expr:
+def _is_best(given: ExprLike, best: Expr) -> Expr:
+    value = as_expr(given)
     found = value.equal(best)
     return found | value.not_equal(value) if value.dtype.is_float else found
 

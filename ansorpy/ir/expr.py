@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import cache, reduce
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+from operator import attrgetter, index
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, TypeAlias
+
+import numpy as np
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType, as_dtype
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Axis", "AxisKind", "Binary", "BinaryOp", "Call", "Cast", "Compare", "CompareOp", "Const",
     "Expr", "ExprLike", "Function", "Load", "Reduce", "ReduceKind", "Select", "SizeVar", "Var",
-    "as_expr", "children", "const", "has_load", "is_zero", "size_var", "walk",
+    "as_expr", "children", "const", "demand_no_truth", "has_load", "is_zero", "of_one_type",
+    "size_var", "walk",
 ]  # fmt: skip
 
 
@@ -307,8 +311,8 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
         return value
     if isinstance(value, Symbolic):
         return _of_symbolic(value)
-    if not isinstance(value, int | float) and not isinstance(value, SupportsFloat):
-        raise TypeError(f"{value!r} is neither an expression nor a number")
+    if not isinstance(value, int | float):
+        value = _number(value)
     if dtype is None:
         is_bool, is_int = isinstance(value, bool), isinstance(value, int)
         dtype = DType.BOOL if is_bool else DType.INT64 if is_int else DType.FLOAT32
@@ -321,6 +325,19 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
             f"{dtype.value} cannot represent {value}; convert the other operand with .astype"
         )
     return Const(int(value), dtype)
+
+
+def _number(value: object) -> int | float:
+    """The Python number that equals *value*, such as a scalar of numpy."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, SupportsIndex):
+        with suppress(TypeError):  # arrays and floats of numpy have the method, too
+            return index(value)
+    if isinstance(value, SupportsFloat):
+        with suppress(TypeError):
+            return float(value)
+    raise TypeError(f"{value!r} is neither an expression nor a number")
 
 
 @cache
@@ -357,13 +374,33 @@ _BINARY_OF = {
 }  # fmt: skip
 
 
-def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    """Both operands as expressions of one type; a Python number takes the type of the other."""
+def of_one_type(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    """Both operands as expressions; a Python number takes the type of the other operand."""
     if isinstance(a, Expr):
-        b = as_expr(b, a.dtype)
-    elif isinstance(b, Expr):
-        a = as_expr(a, b.dtype)
-    left, right = as_expr(a), as_expr(b)
+        return a, as_expr(b, a.dtype)
+    right = as_expr(b)
+    return as_expr(a, right.dtype), right
+
+
+def demand_no_truth(value: object) -> None:
+    """Refuse a Python bool where an expression is meant.
+
+    Raises:
+        TypeError: *value* is one, as ``==`` between expressions gives.
+    """
+    if isinstance(value, bool):
+        raise TypeError(
+            f"{value} is not an expression; == and != say whether two expressions are the same "
+            "object: write a.equal(b) or a.not_equal(b)"
+        )
+
+
+def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    """Both operands as expressions of one type."""
+    left, right = of_one_type(a, b)
+    if left.dtype is not DType.BOOL:
+        demand_no_truth(a)
+        demand_no_truth(b)
     if left.dtype is not right.dtype:
         raise TypeError(
             f"operands have different types {left.dtype.value} and {right.dtype.value}; "
@@ -398,6 +435,7 @@ def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
 
 def _joined(logic: BinaryOp, bits: BinaryOp, a: Expr, b: ExprLike) -> Expr:
     """Conditions combined by *logic*, or integers by *bits*."""
+    demand_no_truth(b)
     return _binary(bits, a, b) if a.dtype.is_int else Binary(logic, a, as_expr(b, DType.BOOL))
 
 

@@ -31,6 +31,7 @@ from ansorpy.ir.expr import (
     Reduce,
     as_expr,
     const,
+    demand_no_truth,
     walk,
 )
 from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, dims_of, least, prod_of
@@ -155,9 +156,10 @@ def reduce_axis(extent: Extent, *, name: str) -> Axis:
     """Declare an axis to reduce over, with *extent* iterations.
 
     Raises:
-        TypeError: *extent* is neither a whole number nor made of dimensions.
+        TypeError: *extent* is neither a whole number nor made of dimensions, or *name* is no text.
         ValueError: *extent* is below 1.
     """
+    _demand_text(name)
     extent = extent if isinstance(extent, Symbolic) else index(extent)
     if isinstance(extent, int) and extent < 1:
         raise ValueError(f"reduce axis {name} has extent {extent}; it must be at least 1")
@@ -179,17 +181,23 @@ def compute(
         names: Axis names; the default is *fn*'s parameter names.
 
     Raises:
-        TypeError: The number of *fn*'s parameters differs from the number of dimensions of *shape*.
+        TypeError: The number of *fn*'s parameters or of *names* differs from the number of
+            dimensions of *shape*, *fn* gives no expression, or *attrs* are not :class:`Attrs`.
         ValueError: There is a reduction below the root, a zero extent, an axis name used twice, or
             an axis that is neither an index of *fn* nor reduced over; or *attrs* name an unknown
             axis.
     """
     extents = _checked(shape, name)
     names = _axis_names(fn, len(extents)) if names is None else tuple(names)
+    _demand_text(*names)
+    if len(names) != len(extents):
+        raise TypeError(f"{name}: {len(names)} axes are named, the shape has {len(extents)}")
     axes = tuple(
         Axis(axis, extent, AxisKind.SPACE) for axis, extent in zip(names, extents, strict=True)
     )
-    body = as_expr(fn(*axes))
+    value = fn(*axes)
+    demand_no_truth(value)
+    body = as_expr(value)
     reduce_axes = body.axes if isinstance(body, Reduce) else ()
     inner = body.source if isinstance(body, Reduce) else body
     if any(isinstance(e, Reduce) for e in walk(inner)):
@@ -208,6 +216,8 @@ def compute(
     if len(set(taken)) != len(taken):
         raise ValueError(f"{name}: axis names must differ, got {', '.join(taken)}")
     attrs = attrs or Attrs()
+    if not isinstance(attrs, Attrs):
+        raise TypeError(f"{name}: attrs are given by ap.Attrs(...), got {attrs!r}")
     unknown = sorted(attrs.axes - set(taken))
     if unknown:
         raise ValueError(
@@ -238,7 +248,14 @@ def computed_by(
     return ComputeOp(name, extents, axes, (), body, Attrs(), routine)
 
 
+def _demand_text(*names: object) -> None:
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise TypeError(f"a name is a text, got {wrong[0]!r}")
+
+
 def _checked(shape: Sequence[Extent], name: str) -> tuple[Extent, ...]:
+    _demand_text(name)
     if not isinstance(shape, Iterable):
         raise TypeError(f"{name}: the shape is a tuple of extents, got {shape!r}")
     extents = tuple(e if isinstance(e, Symbolic) else index(e) for e in shape)

@@ -168,6 +168,17 @@ def test_an_unknown_name_says_what_there_is(kind: str) -> None:
     assert all(name in str(error.value.hint) for name in PARTS[kind])
 
 
+@pytest.mark.parametrize("kind", PARTS)
+def test_what_is_no_part_is_refused_before_the_search(kind: str) -> None:
+    for given in (None, 3, int, Path if kind == "measure" else TimingPolicy()):
+        with pytest.raises(UsageError, match=f"is no {PARTS[kind].kind}: it has no ") as error:
+            Parts(**{kind: given})
+        assert "derive your own from ansorpy." in str(error.value.hint)
+    with pytest.raises(UsageError, match="<class 'int'> is no "):
+        PARTS[kind].register("whole")(int)
+    assert "whole" not in PARTS[kind]
+
+
 @pytest.mark.parametrize("kind", list(PARTS))
 def test_every_part_can_be_made_and_is_described(kind: str) -> None:
     for name, text in PARTS[kind].descriptions().items():

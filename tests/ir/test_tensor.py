@@ -11,7 +11,7 @@ import pytest
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, Const
+from ansorpy.ir.expr import Binary, Const, Select
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -90,6 +90,19 @@ def test_constants_that_a_type_has(kind: str, value: float) -> None:
             TypeError, "z: the second operand is int64, not float32; convert with .astype",
         ),
         (lambda: compute((4, 4), lambda i: X[i, i], name="z"), TypeError, "takes 1 indices"),
+        (lambda: placeholder((4,), name=cast(Any, None)), TypeError, "a name is a text, got None"),
+        (
+            lambda: compute((4,), lambda i: X[i, 0], name="z", names=("i", "j")),
+            TypeError, "z: 2 axes are named, the shape has 1",
+        ),
+        (
+            lambda: compute((4,), lambda i: X[i, 0], name="z", attrs=cast(Any, {"flops": 1.0})),
+            TypeError, "z: attrs are given by ap.Attrs",
+        ),
+        (lambda: b.exp(cast(Any, X)), TypeError, "<Tensor x: .*> is neither an expression nor"),
+        (lambda: b.sum(cast(Any, X), axis=()), TypeError, "<Tensor x: .*> is neither an expr"),
+        (lambda: b.sum(X[0, 0], axis=cast(Any, "k")), TypeError, "'k' is not an axis; reduce_axis"),
+        (lambda: b.all_of(), TypeError, "at least one condition"),
     ],
 )  # fmt: skip
 def test_wrong_shapes_and_types(
@@ -97,6 +110,54 @@ def test_wrong_shapes_and_types(
 ) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda i: b.select(cast(Any, X[i, 0] == 2.0), 1.0, 0.0),
+        lambda i: (X[i, 0] > 0.0) & cast(Any, X[i, 0] == 2.0),
+        lambda i: b.all_of(cast(Any, X[i, 0] != 2.0), X[i, 0] > 0.0),
+        lambda i: X[i, 0] * cast(Any, i == 2),
+        lambda i: i == 2,
+    ],
+)
+def test_what_double_equals_gives_is_no_expression(write: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"write a\.equal\(b\) or a\.not_equal\(b\)"):
+        compute((4,), write, name="y")
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (lambda x: b.maximum(0.5, x), [0.5, 1.0]),
+        (lambda x: b.minimum(np.float32(0.5), x), [0.0, 0.5]),
+        (lambda x: b.exp(0.0) + x, [1.0, 2.0]),
+        (lambda x: b.sigmoid(0.0) + x, [0.5, 1.5]),
+        (lambda x: b.sum(1.0, axis=reduce_axis(3, name="k")), [3.0, 3.0]),
+    ],
+)
+def test_numbers_stand_where_expressions_do(
+    write: Callable[..., Any], expected: list[float]
+) -> None:
+    x = placeholder((2,), name="x")
+    made = compute((2,), lambda i: write(x[i]), name="y")
+    [found] = run_dag(ComputeDAG([made]), {"x": np.arange(2, dtype=np.float32)})
+    assert found.dtype == np.float32 and found.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (np.int32(3), DType.INT64), (np.int64((1 << 24) + 1), DType.INT64),
+        (np.array(7), DType.INT64), (np.float32(0.5), DType.FLOAT32),
+        (np.array(0.5), DType.FLOAT32), (np.bool_(True), DType.BOOL),
+    ],
+)  # fmt: skip
+def test_scalars_of_numpy_have_the_type_of_their_python_number(value: Any, kind: DType) -> None:
+    body = compute((4,), lambda i: b.select(i < 2, value, value), name="y").body
+    assert isinstance(body, Select) and isinstance(body.then, Const)
+    assert body.dtype is kind and body.then.value == value.item()
 
 
 def test_a_long_chain_of_stages_knows_its_type() -> None:

@@ -17,6 +17,7 @@ POLICIES: Registry[TimingPolicy] = Registry(
         "fixed": "ansorpy.measure.run.policies:fixed",
         "variance_adaptive": "ansorpy.measure.run.policies:variance_adaptive",
     },
+    TimingPolicy,
 )
 
 

@@ -17,4 +17,5 @@ SELECTORS: Registry[Selector] = Registry(
         "ei": "ansorpy.search.selectors.expected_improvement:ExpectedImprovement",
         "top_k": "ansorpy.search.selectors.top_k:TopK",
     },
+    Selector,
 )

@@ -30,4 +30,5 @@ STRATEGIES: Registry[Strategy] = Registry(
         "tuna": "ansorpy.search.strategies.tuna:Tuna",
         "one_shot": "ansorpy.search.strategies.one_shot:OneShot",
     },
+    Strategy,
 )

@@ -16,4 +16,5 @@ TRANSFERS: Registry[TransferSource] = Registry(
         "momentum": "ansorpy.search.transfers.momentum:Momentum",
         "none": "ansorpy.search.transfers.none:NoTransfer",
     },
+    TransferSource,
 )

@@ -15,4 +15,5 @@ OBJECTIVES: Registry[Objective] = Registry(
         "geomean": "ansorpy.tasks.objectives.geomean:GeometricMean",
         "early_stop": "ansorpy.tasks.objectives.early_stop:EarlyStop",
     },
+    Objective,
 )

@@ -16,4 +16,5 @@ SCHEDULERS: Registry[TaskScheduler] = Registry(
         "family": "ansorpy.tasks.schedulers.family:Family",
         "harl": "ansorpy.tasks.schedulers.harl:Harl",
     },
+    TaskScheduler,
 )
