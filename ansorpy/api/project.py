@@ -24,7 +24,7 @@ from ansorpy.graph.ops import Computed
 from ansorpy.graph.passes.without_routines import without_routines
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
-from ansorpy.ir.extents import most
+from ansorpy.ir.extents import least, most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers.started import start_server
@@ -279,7 +279,8 @@ def open_project(
             name,
         )
     ends = (*graph.inputs, *(output.value for output in graph.outputs))
-    require_memory(name, sum(most(graph.types[value].bytes) for value in ends))
+    bound = most if request.target.capability else least  # GPUs hold the largest sizes
+    require_memory(name, sum(bound(graph.types[value].bytes) for value in ends))
     # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)

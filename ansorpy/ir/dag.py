@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+from ansorpy.errors import UsageError
 from ansorpy.ir.expr import Expr, Load, SizeVar, walk
 from ansorpy.ir.extents import Extent, dims_of, least
 from ansorpy.ir.routines.base import Routine
@@ -101,9 +102,21 @@ class ComputeDAG:
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> ComputeDAG:
-        """The DAG of ``[inputs..., outputs...]``, the form that :func:`ansorpy.tune` accepts."""
+        """The DAG of ``[inputs..., outputs...]``, the form that :func:`ansorpy.tune` accepts.
+
+        Raises:
+            UsageError: Two dimensions share a name, by which libraries know them.
+        """
         outputs = [t for t in tensors if isinstance(t, ComputeOp)]
-        return cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
+        made = cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
+        named: dict[str, Dim] = {}
+        for dim in made.dims:
+            if named.setdefault(dim.name, dim) != dim:
+                raise UsageError(
+                    f"two dimensions have one name: {named[dim.name]} and {dim}",
+                    hint="make the dimension once, or give the other one another name",
+                )
+        return made
 
     @cached_property
     def dims(self) -> tuple[Dim, ...]:

@@ -10,13 +10,17 @@ from ansorpy.errors import UsageError
 
 __all__ = ["Dim", "SizeOp", "Symbol"]
 
+_MOST = (1 << 63) - 1
+"""Compiled code has sizes as int64."""
+
 
 @dataclass(frozen=True)
 class Dim:
     """A dimension with a name: any multiple of *step* from *low* to *high*, both included.
 
     Raises:
-        UsageError: The range is empty, begins below 0, or does not begin and end at multiples.
+        UsageError: The range is empty, begins below 0, ends where no int64 does, or does not begin
+            and end at multiples.
     """
 
     name: str
@@ -27,6 +31,8 @@ class Dim:
     def __post_init__(self) -> None:
         if not (0 <= self.low <= self.high and self.step >= 1):
             raise UsageError(f"{self.name} cannot range over {self}")
+        if self.high > _MOST:
+            raise UsageError(f"the range {self} ends beyond the largest size, {_MOST}")
         if self.low % self.step or self.high % self.step:
             raise UsageError(f"the ends of {self} are not multiples of {self.step}")
 

@@ -315,6 +315,15 @@ def test_the_sizes_that_stand_for_all_are_sizes() -> None:
     assert of(Dim("n", 0, 64), Dim("m", 5, 6))[-1] == [53, 5]
 
 
+def test_sizes_beyond_all_calls_need_not_be_prime() -> None:
+    """It takes long to find primes among them."""
+    n = ap.dim("n", 1, (1 << 63) - 1)
+    x = ap.placeholder((n, 64), name="x")
+    dag = ap.ComputeDAG([ap.compute((n, 64), lambda i, j: x[i, j] * 2.0, name="y")])
+    group = TaskGroup.of(dag, lambda dag, name: Task(dag, Target.host(), 1, name=name))
+    assert all(task.dag.args[0].shape[0] < 1 << 31 for task in group.every)
+
+
 def test_no_call_is_timed_at_which_all_sizes_are_large() -> None:
     batch, h, w = (
         ap.dim("batch", 1, 32), ap.dim("h", 32, 1280, step=32), ap.dim("w", 32, 1280, step=32)

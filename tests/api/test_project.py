@@ -120,6 +120,14 @@ def test_tensors_larger_than_the_machine_are_refused(network: onnx.ModelProto) -
         ap.tune([x, y], effort="none")
 
 
+def test_only_the_least_sizes_must_fit_the_machine(network: onnx.ModelProto) -> None:
+    """No call has all of the largest ones."""
+    project = open_project(network, REQUEST, dims={"batch": (1, 1 << 40)})
+    assert all(max(task.dag.args[0].shape) < 1 << 40 for task in project.tasks)
+    with pytest.raises(MissingDependency, match=r"mlp needs .* GiB for its tensors, but this"):
+        open_project(network, REQUEST, dims={"batch": (1 << 40, 1 << 41)})
+
+
 def test_an_unknown_dimension_is_named(network: onnx.ModelProto) -> None:
     with pytest.raises(UsageError, match="no dynamic dimension named bach"):
         open_project(network, REQUEST, dims={"bach": 1})

@@ -296,6 +296,13 @@ CASES = {
             {"t": ("n", 2, 3)}, ["y"], {"rest": ints(1, 4, 5)}, opset=20,
         ), {"n": (1, 4)}, [{"n": 1}, {"n": 3}],
     ),
+    "thirds": (
+        graph_model(
+            [node("Split", ["x"], ["a", "b", "c"], axis=0, num_outputs=3),
+             node("Concat", ["c", "a", "b"], ["y"], axis=0)],
+            {"x": ("n", 4)}, ["y"], opset=18,
+        ), {"n": (1, 40)}, [{"n": 3}, {"n": 5}, {"n": 8}, {"n": 37}],
+    ),
     "pixels": (
         image(node("SpaceToDepth", ["x"], ["d"], blocksize=2), node("Relu", ["d"], ["r"]),
               node("DepthToSpace", ["r"], ["y"], blocksize=2)),

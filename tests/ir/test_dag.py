@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dim
 from ansorpy.ir.tensor import compute, placeholder
 
 
@@ -39,3 +41,11 @@ def test_arguments_are_given_once_and_read() -> None:
         ComputeDAG([y], [x, z])
     with pytest.raises(ValueError, match="the arguments lack the placeholders x"):
         ComputeDAG([y], [z])
+
+
+def test_dimensions_have_different_names() -> None:
+    n, other = dim("n", 1, 8), dim("n", 1, 16)
+    x, y = placeholder((n,), name="x"), placeholder((other,), name="y")
+    z = compute((n, other), lambda i, j: x[i] + y[j], name="z")
+    with pytest.raises(UsageError, match=r"one name: n=1\.\.8 and n=1\.\.16"):
+        ComputeDAG.of([x, y, z])

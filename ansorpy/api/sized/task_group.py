@@ -237,7 +237,12 @@ def _near(dim: Dim, size: float) -> int:
 
 
 def _prime(dim: Dim, size: int) -> int:
-    """The greatest size up to *size* that is a prime multiple of the step; *size* if none is."""
+    """The greatest size up to *size* that is a prime multiple of the step; *size* if none is.
+
+    It is *size*, too, if that is too large to be timed: such primes take long to find.
+    """
+    if size > _MOST_TERMS:
+        return size
     numbers = range(size // dim.step, max(dim.low // dim.step, 2) - 1, -1)
     primes = (n for n in numbers if all(n % k for k in range(2, isqrt(n) + 1)))
     return next(primes, size // dim.step) * dim.step

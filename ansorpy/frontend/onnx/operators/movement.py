@@ -180,10 +180,11 @@ def split(ctx: NodeContext) -> tuple[str, ...]:
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
     count = len(ctx.node.output)
     sizes = ctx.ints("split", ()) or (ctx.extents(1, "split") if ctx.has_input(1) else ())
+    may_differ = not sizes and ctx.opset >= 18  # the last one is smaller
     if not sizes:
         part = -(-shape[axis] // count)
         sizes = tuple(_within(shape[axis] - i * part, 0, part) for i in range(count))
-    if len(sizes) != count or sum(sizes) != shape[axis]:
+    if len(sizes) != count or not (may_differ or sum(sizes) == shape[axis]):
         raise Unsupported(f"split={sizes}", f"give {count} sizes that sum up to {shape[axis]}")
     parts: list[str] = []
     start: AnyExtent = 0
