@@ -21,16 +21,16 @@ SHAPES = [(2, 3, 5, 7), (4, 1, 3), (5, 3), (1, 2, 3, 1, 2)]
 
 
 def parameters(shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, Array]:
-    channels = shape[1]
+    channels = shape[1:2] or (1,)
     feeds: dict[str, Array] = {"x0": rng.standard_normal(shape, np.float32)}
     for n in range(1, 5):
         feeds[f"x{n}"] = rng.uniform(0.5, 2, channels).astype(np.float32)
     return feeds
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (7,)])
 def test_parameters_may_be_computed(shape: tuple[int, ...], rng: np.random.Generator) -> None:
-    shapes = [shape, *((shape[1],) for _ in range(4))]
+    shapes = [shape, *(shape[1:2] or (1,) for _ in range(4))]
     model = operator_model("BatchNormalization", shapes, epsilon=0.01)
     feeds = parameters(shape, rng)
     (got,) = run_network(compiled(model), feeds)

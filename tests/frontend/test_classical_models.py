@@ -255,6 +255,12 @@ def test_features() -> None:
     assert_as_onnxruntime(model("Imputer", floats, **given), missing=True)
 
 
+@pytest.mark.parametrize("columns", [FEATURES - 2, FEATURES, FEATURES + 3])
+def test_groups_of_features_have_as_many_as_stated(columns: int) -> None:
+    made = model("FeatureVectorizer", {"y": TensorProto.FLOAT}, inputdimensions=[columns])
+    assert_as_onnxruntime(made)
+
+
 def test_texts_are_refused() -> None:
     outputs = {"label": TensorProto.STRING, "scores": TensorProto.FLOAT}
     texts = model(

@@ -46,6 +46,15 @@ def test_ellipses(equation: str, more: tuple[int, ...]) -> None:
     assert_same_as_onnxruntime(model, np.random.default_rng(1))
 
 
+@pytest.mark.parametrize(("equation", "shapes"), [
+    ("ij,jk->ik", [(3, 1), (4, 5)]), ("bij,bjk->ik", [(2, 3, 4), (1, 4, 5)]),
+    ("ij,jk,jl->ikl", [(2, 1), (1, 4), (3, 5)]), ("...ij,...jk->...ik", [(2, 3, 4), (1, 1, 6)]),
+])  # fmt: skip
+def test_axes_of_one_element_broadcast(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    model = operator_model("Einsum", shapes, equation=equation)
+    assert_same_as_onnxruntime(model, np.random.default_rng(1))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_random_products(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
-from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.graph.executor import assert_same_as_onnxruntime, run_network
@@ -155,3 +156,49 @@ def test_slopes_of_old_models_belong_to_channels() -> None:
     x = np.random.default_rng(1).standard_normal((2, 3, 3), np.float32)
     [found] = run_network(partition(optimize(load(made))), {"x": x})
     np.testing.assert_allclose(found, np.where(x < 0, slopes[:, None] * x, x), rtol=1e-6)
+
+
+def of_set(operator: str, opset: int, sizes: Sequence[int], **attributes: Any) -> ModelProto:
+    """*operator* on an image of six channels, and lists of *sizes* numbers that are constants."""
+    rng = np.random.default_rng(opset)
+    held = [numpy_helper.from_array(rng.uniform(0.5, 2, n).astype(np.float32), f"c{k}")
+            for k, n in enumerate(sizes)]  # fmt: skip
+    one = helper.make_node(operator, ["x", *(tensor.name for tensor in held)], ["y"], **attributes)
+    kinds = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (2, 6, 5, 4)) for n in "xy"]
+    graph = helper.make_graph([one], "g", kinds[:1], kinds[1:], held)
+    opsets = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+ONLY_ONNXRUNTIME = {
+    "a norm in an older set": of_set("LayerNormalization", 11, (4, 4), epsilon=1e-3),
+    "a norm just before": of_set("LayerNormalization", 16, (20, 20), axis=2),
+    "groups with a scale each": of_set("GroupNormalization", 18, (3, 3), num_groups=3),
+    "groups just before": of_set("GroupNormalization", 20, (2, 2), num_groups=2),
+    "a threshold": of_set("ThresholdedRelu", 8, (), alpha=0.25),
+}
+
+
+@pytest.mark.parametrize("name", ONLY_ONNXRUNTIME)
+def test_operators_of_sets_in_which_only_onnxruntime_has_them(name: str) -> None:
+    made = ONLY_ONNXRUNTIME[name]
+    for tensor in made.graph.initializer:
+        if tensor.dims[0] == 20:  # a number for each element of the last two axes
+            tensor.dims[:] = [5, 4]
+    x = np.random.default_rng(3).standard_normal((2, 6, 5, 4), np.float32)
+    [want] = peer(made).run(None, {"x": x})
+    [found] = run_network(partition(optimize(load(made))), {"x": x})
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("made", [
+    of_set("Gelu", 13, ()), of_set("GroupNormalization", 17, (3, 3), num_groups=3),
+], ids=["gelu", "group"])  # fmt: skip
+def test_operators_of_sets_in_which_nobody_has_them(made: ModelProto) -> None:
+    with pytest.raises(ForeignFile, match="No Op registered for"):
+        load(made)
+
+
+def test_groups_with_other_statistics_are_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="stash_type=10"):
+        load(of_set("GroupNormalization", 21, (6, 6), num_groups=3, stash_type=10))

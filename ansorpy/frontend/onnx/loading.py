@@ -18,7 +18,7 @@ from ansorpy.frontend.onnx.importer import Importer, Solved
 from ansorpy.frontend.onnx.ml.maps import without_maps
 from ansorpy.frontend.onnx.nodes import all_nodes
 from ansorpy.frontend.onnx.pinned import with_constants
-from ansorpy.frontend.onnx.reader import check, demand_own_texts, opset_of, read, upgraded
+from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
 from ansorpy.frontend.onnx.registry import has_importer, is_known
 from ansorpy.frontend.onnx.sequence_inputs import with_tensors
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
@@ -110,8 +110,7 @@ def _imported(
     found = with_constants(read(source), constants or {})
     demand_own_texts(all_nodes(found.graph))
     model, shapes = with_tensors(mended(found), shapes)
-    opset = opset_of(model)
-    if all(is_known(node, opset) for node in all_nodes(model.graph)):
+    if all(map(is_known, all_nodes(model.graph))):
         check(model)
         model = upgraded(model)
     model = without_maps(model)

@@ -23,6 +23,7 @@ from onnx import (
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx.local_functions import complete
+from ansorpy.frontend.onnx.nodes import all_nodes
 from ansorpy.graph.ir import Array
 
 __all__ = [
@@ -38,6 +39,13 @@ _CONVERT_TO = 13
 _LARGE = 1 << 16
 """An initializer with more elements is a weight; those that hold shapes have only a few."""
 
+
+_ONLY_ONNXRUNTIME = {
+    "GroupNormalization": range(18, 21),  # withdrawn, with other scales, by operator set 21
+    "LayerNormalization": range(17),  # its optimiser writes it into models of older sets
+    "ThresholdedRelu": range(10),
+}
+"""Operators of the operator sets in which onnxruntime has them and onnx does not."""
 
 _EXPORT_AGAIN = "export it again; `python -m onnx.checker` reports the same fault"
 _IN_FULL = (
@@ -198,13 +206,24 @@ def check(model: ModelProto) -> None:
         ForeignFile: The checker rejects the model, or several outputs have the same name.
     """
     try:
-        onnx.checker.check_model(_with_shapes(without_weights(model)))
+        onnx.checker.check_model(_with_shapes(_for_onnx(model)))
     except (onnx.checker.ValidationError, ValueError) as error:
         raise _not_valid(error) from None
     names = [output.name for output in model.graph.output]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:  # the checker allows this, but callers could not tell the outputs apart
         raise _not_valid(ValueError(f"several outputs are named {', '.join(twice)}"))
+
+
+def _for_onnx(model: ModelProto) -> ModelProto:
+    """A copy of *model* without large weights, whose nodes onnx knows or leaves unchecked."""
+    light, opset = without_weights(model), opset_of(model)
+    others = [n for n in all_nodes(light.graph) if opset in _ONLY_ONNXRUNTIME.get(n.op_type, ())]
+    for node in others:
+        node.domain = node.domain or "com.microsoft"
+    if others and all(one.domain != "com.microsoft" for one in light.opset_import):
+        light.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return light
 
 
 def _lacks_shape(info: ValueInfoProto) -> bool:
@@ -264,7 +283,7 @@ def demand_consistent(model: ModelProto) -> None:
     Raises:
         ForeignFile: There is such a node.
     """
-    light = without_weights(model)
+    light = _for_onnx(model)
     try:
         onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:

@@ -144,18 +144,8 @@ def has_importer(node: NodeProto) -> bool:
     return operator_of(node) in CONTROL or importer_of(operator_of(node)) is not None
 
 
-_EARLIER = frozenset({"LayerNormalization"})
-"""Operators that onnxruntime's optimiser writes into networks of operator sets that lack them."""
-
-
-def is_known(node: NodeProto, opset: int) -> bool:
-    """Whether onnx knows the operator of *node*, or an importer does in a domain of its own.
-
-    Args:
-        opset: The model's version of onnx's own operator set.
-    """
-    if node.domain in STANDARD and node.op_type in _EARLIER:
-        return bool(onnx.defs.has(node.op_type, opset))
+def is_known(node: NodeProto) -> bool:
+    """Whether onnx knows the operator of *node*, or an importer does in a domain of its own."""
     if node.domain in STANDARD:
         return bool(onnx.defs.has(node.op_type))
     return has_importer(node) or bool(onnx.defs.has(node.op_type, node.domain))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,19 @@ def test_fused_conv(activation: str, parameters: tuple[float, ...], added: bool)
     )
 
 
-def test_fused_gemm() -> None:
+@pytest.mark.parametrize(
+    ("activation", "parameters"),
+    [
+        ("LeakyRelu", {"alpha": 0.3}), ("Selu", {"alpha": 1.5, "gamma": 1.25}), ("Softplus", {}),
+        ("Softsign", {}), ("ThresholdedRelu", {"alpha": 0.4}),
+    ],
+)  # fmt: skip
+def test_fused_gemm(activation: str, parameters: Mapping[str, float]) -> None:
     operands = {"a": normal(0, 5, 3), "b": normal(1, 7, 5), "c": normal(2, 7)}
+    given: dict[str, Any] = {f"activation_{name}": v for name, v in parameters.items()}
     assert_as_onnxruntime(
-        "FusedGemm", operands, transA=1, transB=1, alpha=0.5, activation="LeakyRelu",
-        activation_alpha=0.3,
-    )  # fmt: skip
+        "FusedGemm", operands, transA=1, transB=1, alpha=0.5, activation=activation, **given
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,8 +78,8 @@ def test_fused_matmul(a: tuple[int, ...], b: tuple[int, ...], attributes: dict[s
 
 def test_an_unknown_activation_is_refused() -> None:
     operands = {"x": normal(0, 1, 3, 7, 5), "w": normal(1, 4, 3, 3, 3)}
-    with pytest.raises(UnsupportedModel, match="activation=Softsign"):
-        load(model_of("FusedConv", operands, {"y": 1}, activation="Softsign"))
+    with pytest.raises(UnsupportedModel, match="activation=ScaledTanh"):
+        load(model_of("FusedConv", operands, {"y": 1}, activation="ScaledTanh"))
 
 
 def test_products_with_an_activation() -> None:

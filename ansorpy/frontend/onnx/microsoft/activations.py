@@ -6,7 +6,7 @@ import math
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
-from ansorpy.frontend.onnx.operators.activation import gelu_of
+from ansorpy.frontend.onnx.operators.activation import SELU, above, gelu_of
 from ansorpy.frontend.onnx.operators.conv import conv
 from ansorpy.frontend.onnx.operators.matmul import gemm
 from ansorpy.graph.ops import Fn, MatMul
@@ -42,7 +42,10 @@ _ACTIVATIONS: dict[str, tuple[Fn, tuple[float, ...]]] = {
     "HardSigmoid": (Fn.HARD_SIGMOID, (0.2, 0.5)),
     "LeakyRelu": (Fn.LEAKY_RELU, (0.01,)),
     "Relu": (Fn.RELU, ()),
+    "Selu": (Fn.SELU, SELU),
     "Sigmoid": (Fn.SIGMOID, ()),
+    "Softplus": (Fn.SOFTPLUS, ()),
+    "Softsign": (Fn.SOFTSIGN, ()),
     "Tanh": (Fn.TANH, ()),
 }
 """Functions behind fused operators, and the parameters that they have if none are given."""
@@ -54,8 +57,10 @@ def _activated(ctx: NodeContext, value: str, given: tuple[float, ...]) -> str:
         return value
     if name == "HardSwish":
         return ctx.apply(Fn.MUL, value, ctx.apply(Fn.HARD_SIGMOID, value, params=(1 / 6, 0.5)))
+    if name == "ThresholdedRelu":
+        return above(ctx, value, *(given or (1.0,)))
     if name not in _ACTIVATIONS:
-        known = ", ".join(sorted({*_ACTIVATIONS, "HardSwish"}))
+        known = ", ".join(sorted({*_ACTIVATIONS, "HardSwish", "ThresholdedRelu"}))
         raise Unsupported(f"activation={name}", f"use one of {known}")
     fn, usual = _ACTIVATIONS[name]
     return ctx.apply(fn, value, params=(*given, *usual[len(given) :])[: len(usual)])

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from onnx import numpy_helper
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.ml.shared import DOMAIN, columns_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceOp
+from ansorpy.graph.ops import ArgReduce, Fn, Gather, Pad, PadMode, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["OPERATORS"]
@@ -32,13 +32,30 @@ def binarizer(ctx: NodeContext) -> str:
 
 
 def feature_vectorizer(ctx: NodeContext) -> str:
-    """Several groups of features beside each other, as floats."""
+    """Several groups of features beside each other, as floats.
+
+    A group is cut, or filled up with zeros, to its number in ``inputdimensions``.
+    """
+    wanted = ctx.ints("inputdimensions", ())
+    if wanted and len(wanted) != len(ctx.node.input):
+        raise Unsupported(f"inputdimensions={wanted}", f"give {len(ctx.node.input)} numbers")
     parts = []
     for n in range(len(ctx.node.input)):
         shape = ctx.shape(n)
         value = ctx.cast(ctx.input(n), DType.FLOAT32)
-        parts.append(value if len(shape) == 2 else ctx.reshape(value, (1, ctx.type(n).size)))
+        value = value if len(shape) == 2 else ctx.reshape(value, (1, ctx.type(n).size))
+        parts.append(_resized(ctx, value, wanted[n]) if wanted else value)
     return ctx.concat(parts, 1)
+
+
+def _resized(ctx: NodeContext, value: str, columns: int) -> str:
+    have = ctx.type_of(value).shape[1]
+    if have == columns:
+        return value
+    number = ctx.number(have, "features")
+    if number > columns:
+        return ctx.slice(value, {1: Cut(0, columns)})
+    return ctx.emit(Pad((0, 0), (0, columns - number), PadMode.CONSTANT, 0.0), [value])
 
 
 def imputer(ctx: NodeContext) -> str:

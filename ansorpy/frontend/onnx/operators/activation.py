@@ -10,9 +10,12 @@ import numpy as np
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Fn
 
-__all__ = ["OPERATORS", "gelu_of"]
+__all__ = ["OPERATORS", "SELU", "above", "gelu_of"]
 
 Importer = Callable[[NodeContext], str]
+
+SELU = (1.67326319217681884765625, 1.05070102214813232421875)
+"""The usual ``alpha`` and ``gamma`` of Selu."""
 
 
 def _unary(fn: Fn, **defaults: float) -> Importer:
@@ -87,8 +90,12 @@ def swiglu(ctx: NodeContext) -> str:
 
 def thresholded_relu(ctx: NodeContext) -> str:
     """``x`` where it is greater than ``alpha``, otherwise 0."""
-    x, alpha = ctx.input(), ctx.literal(float(ctx.attr("alpha", 1.0)))
-    return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, alpha, x), x, ctx.literal(0))
+    return above(ctx, ctx.input(), float(ctx.attr("alpha", 1.0)))
+
+
+def above(ctx: NodeContext, x: str, limit: float) -> str:
+    """*x* where it is greater than *limit*, otherwise 0."""
+    return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, ctx.literal(limit), x), x, ctx.literal(0))
 
 
 def shrink(ctx: NodeContext) -> str:
@@ -119,7 +126,7 @@ OPERATORS: dict[str, Importer] = {
     "PRelu": prelu,
     "Reciprocal": _unary(Fn.RECIPROCAL),
     "Relu": _unary(Fn.RELU),
-    "Selu": _unary(Fn.SELU, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
+    "Selu": _unary(Fn.SELU, alpha=SELU[0], gamma=SELU[1]),
     "Shrink": shrink,
     "Sigmoid": _unary(Fn.SIGMOID),
     "SwiGLU": swiglu,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import SparseTensorProto, TensorProto, numpy_helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.ratio import Ratio
@@ -26,10 +26,11 @@ def constant(ctx: NodeContext) -> str:
         value: object = ctx.attr(name, None)
         if value is not None:
             return _add(ctx, np.asarray(value, dtype))
-    tensor: TensorProto | None = ctx.attr("value", None)
+    sparse: SparseTensorProto | None = ctx.attr("sparse_value", None)
+    tensor: TensorProto | SparseTensorProto | None = ctx.attr("value", sparse)
     if tensor is None:
         raise Unsupported("value", "only tensors and numbers can be constants")
-    dtype_of(tensor.data_type)
+    dtype_of(tensor.data_type if sparse is None else sparse.values.data_type)
     return _add(ctx, array_of(tensor))
 
 

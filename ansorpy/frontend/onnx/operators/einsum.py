@@ -25,6 +25,8 @@ def einsum(ctx: NodeContext) -> str:
     value, labels = terms[0]
     for n, (other, named) in enumerate(terms[1:], 2):
         later = {*wanted, *(label for _, more in terms[n:] for label in more)}
+        value, labels = _without_units(ctx, value, labels, other, named, later)
+        other, named = _without_units(ctx, other, named, value, labels, later)
         value, labels = _summed(ctx, value, labels, {*named, *later})
         other, named = _summed(ctx, other, named, {*labels, *later})
         value, labels = _contracted(ctx, value, labels, other, named, later)
@@ -79,6 +81,15 @@ def _summed(ctx: NodeContext, value: str, labels: str, kept: set[str]) -> tuple[
     if axes:
         value = ctx.cast(ctx.emit(Reduce(ReduceOp.SUM, axes, False), [value]), ctx.type().dtype)
     return value, "".join(label for label in labels if label in kept)
+
+
+def _without_units(
+    ctx: NodeContext, value: str, labels: str, other: str, named: str, later: set[str]
+) -> tuple[str, str]:
+    """*value* without axes of one element that are summed with longer ones of *other*."""
+    own, sizes = _sizes(ctx, value, labels), _sizes(ctx, other, named)
+    kept = "".join(x for x in labels if x in later or own[x] != 1 or sizes.get(x, 1) == 1)
+    return ctx.reshape(value, tuple(own[label] for label in kept)), kept
 
 
 def _contracted(

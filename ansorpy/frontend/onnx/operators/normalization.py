@@ -44,7 +44,8 @@ def _of_channels(ctx: NodeContext, index: int) -> str:
     """Operand *index*, a number for each channel, in at least float32."""
     dtype = ctx.type(index).dtype.of_sums
     rank = len(ctx.shape())
-    return ctx.reshape(ctx.cast(ctx.input(index), dtype), (ctx.shape()[1], *(1,) * (rank - 2)))
+    channels = ctx.shape()[1:2] or (1,)  # a list is a single channel
+    return ctx.reshape(ctx.cast(ctx.input(index), dtype), (*channels, *(1,) * (rank - 2)))
 
 
 def _scaled(ctx: NodeContext, x: str, mean: str, var: str, scale: str, bias: str) -> str:
@@ -114,10 +115,14 @@ def _times_scale(ctx: NodeContext, norm: LayerNorm) -> str:
 def _trailing(ctx: NodeContext) -> Shape:
     """The axes from ``axis`` on; refuses operands and ``stash_type`` that are not supported."""
     ctx.require_float()
-    if ctx.attr("stash_type", 1) != 1:
-        raise Unsupported(f"stash_type={ctx.attr('stash_type', 1)}", "use float32, type 1")
+    _refuse_other_stash(ctx)
     rank = len(ctx.shape())
     return tuple(range(ctx.axis(ctx.attr("axis", -1), rank), rank))
+
+
+def _refuse_other_stash(ctx: NodeContext) -> None:
+    if ctx.attr("stash_type", 1) != 1:
+        raise Unsupported(f"stash_type={ctx.attr('stash_type', 1)}", "use float32, type 1")
 
 
 def _mean(ctx: NodeContext, value: str, axes: Shape) -> str:
@@ -136,17 +141,26 @@ def instance_normalization(ctx: NodeContext) -> str:
 
 
 def group_normalization(ctx: NodeContext) -> str:
-    """Normalise each group of channels of each image separately, then scale and offset."""
+    """Normalise each group of channels of each image separately, then scale and offset.
+
+    Before opset 21, scale and offset have a number for each group, later for each channel.
+    """
     ctx.require_float()
+    _refuse_other_stash(ctx)
     shape, groups = ctx.shape(), ctx.attr("num_groups", 1)
     batch, channels, *spatial = shape
-    if groups < 1 or channels % groups or ctx.attr("stash_type", 1) != 1:
+    if groups < 1 or channels % groups:
         raise Unsupported(f"num_groups={groups}", f"it must divide the {channels} channels")
-    split = ctx.reshape(ctx.input(), (batch, groups, channels // groups, *spatial))
-    norm = LayerNorm(tuple(range(2, len(shape) + 1)), float(ctx.attr("epsilon", 1e-5)))
-    value = ctx.reshape(ctx.emit(norm, [split]), shape)
-    scale, offset = (ctx.reshape(ctx.input(n), (channels, *(1,) * len(spatial))) for n in (1, 2))
-    return ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, value, scale), offset)
+    split = (batch, groups, channels // groups, *spatial)
+    norm = LayerNorm(tuple(range(2, len(split))), float(ctx.attr("epsilon", 1e-5)))
+    value = ctx.emit(norm, [ctx.reshape(ctx.input(), split)])
+    behind = (1,) * len(spatial)
+    if ctx.opset < 21:
+        own: Shape = (groups, 1, *behind)
+    else:
+        value, own = ctx.reshape(value, shape), (channels, *behind)
+    scale, offset = (ctx.reshape(ctx.input(n), own) for n in (1, 2))
+    return ctx.reshape(ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, value, scale), offset), shape)
 
 
 def mean_variance_normalization(ctx: NodeContext) -> str:

@@ -101,7 +101,7 @@ def _product(ctx: NodeContext, value: str, matrix: Matrix, parts: int) -> str:
     """The last two axes of *value*, flattened, times *matrix*, whose columns have *parts*."""
     shape, dtype = ctx.type_of(value).shape, ctx.type().dtype
     ctx.constant_shape(matrix.shape, dtype)
-    flat = ctx.reshape(value, (*shape[:-2], matrix.shape[0]))
+    flat = ctx.reshape(value, (*(shape[:-2] or (1,)), matrix.shape[0]))
     made = ctx.emit(MatMul(), [flat, ctx.literal(matrix.astype(dtype.numpy), dtype)])
     return ctx.reshape(made, (*shape[:-2], matrix.shape[1] // parts, parts))
 

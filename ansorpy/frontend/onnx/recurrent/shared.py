@@ -16,6 +16,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.regions import Body, LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Inner
+from ansorpy.frontend.onnx.operators.activation import above
 from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Shape, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
@@ -46,8 +47,7 @@ def _scaled_tanh(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
 
 
 def _thresholded_relu(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
-    is_above = ctx.apply(Fn.LESS, ctx.literal(params[0]), x)
-    return ctx.apply(Fn.WHERE, is_above, x, ctx.literal(0))
+    return above(ctx, x, params[0])
 
 
 _ACTIVATIONS: Mapping[str, tuple[_Builder, tuple[float | None, ...]]] = {
