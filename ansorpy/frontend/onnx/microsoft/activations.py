@@ -58,7 +58,7 @@ def _activated(ctx: NodeContext, value: str, given: tuple[float, ...]) -> str:
     if name == "HardSwish":
         return ctx.apply(Fn.MUL, value, ctx.apply(Fn.HARD_SIGMOID, value, params=(1 / 6, 0.5)))
     if name == "ThresholdedRelu":
-        return above(ctx, value, *(given or (1.0,)))
+        return above(ctx, value, (*given, 1.0)[0])
     if name not in _ACTIVATIONS:
         known = ", ".join(sorted({*_ACTIVATIONS, "HardSwish", "ThresholdedRelu"}))
         raise Unsupported(f"activation={name}", f"use one of {known}")

@@ -27,10 +27,13 @@ def constant(ctx: NodeContext) -> str:
         if value is not None:
             return _add(ctx, np.asarray(value, dtype))
     sparse: SparseTensorProto | None = ctx.attr("sparse_value", None)
-    tensor: TensorProto | SparseTensorProto | None = ctx.attr("value", sparse)
+    if sparse is not None:
+        dtype_of(sparse.values.data_type)
+        return _add(ctx, array_of(sparse))
+    tensor: TensorProto | None = ctx.attr("value", None)
     if tensor is None:
         raise Unsupported("value", "only tensors and numbers can be constants")
-    dtype_of(tensor.data_type if sparse is None else sparse.values.data_type)
+    dtype_of(tensor.data_type)
     return _add(ctx, array_of(tensor))
 
 
