@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import SparseTensorProto, TensorProto, numpy_helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.ratio import Ratio
@@ -27,10 +27,12 @@ def constant(ctx: NodeContext) -> str:
         if value is not None:
             return _add(ctx, np.asarray(value, dtype))
     tensor: TensorProto | None = ctx.attr("value", None)
-    if tensor is None:
+    sparse: SparseTensorProto | None = ctx.attr("sparse_value", None)
+    held = sparse or tensor
+    if held is None:
         raise Unsupported("value", "only tensors and numbers can be constants")
-    dtype_of(tensor.data_type)
-    return _add(ctx, array_of(tensor))
+    dtype_of(held.values.data_type if isinstance(held, SparseTensorProto) else held.data_type)
+    return _add(ctx, array_of(held))
 
 
 def constant_of_shape(ctx: NodeContext) -> str:
