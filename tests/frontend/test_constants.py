@@ -116,15 +116,18 @@ def test_what_we_refuse_is_not_left_to_another_implementation() -> None:
 @pytest.mark.parametrize(
     "places", [np.array([1, 3, 11]), np.array([[0, 1], [0, 3], [2, 3]])], ids=["flat", "full"]
 )
-def test_sparse_initializers_are_filled_up_with_zeros(
-    places: Array, rng: np.random.Generator
+@pytest.mark.parametrize("is_node", [False, True])
+def test_sparse_constants_are_filled_up_with_zeros(
+    places: Array, is_node: bool, rng: np.random.Generator
 ) -> None:
     model = graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 3), "w": (3, 4)}, ["y"])
     del model.graph.input[1]
     values = numpy_helper.from_array(normal(3), "w")
-    model.graph.sparse_initializer.append(
-        helper.make_sparse_tensor(values, numpy_helper.from_array(places), [3, 4])
-    )
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(places), [3, 4])
+    if is_node:
+        model.graph.node.insert(0, node("Constant", [], ["w"], sparse_value=sparse))
+    else:
+        model.graph.sparse_initializer.append(sparse)
     network = assert_same_as_onnxruntime(model, rng)
     assert [info.name for info in network.inputs] == ["x"]
 

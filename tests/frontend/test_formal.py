@@ -142,6 +142,17 @@ def test_what_is_ambiguous_is_not_mended() -> None:
             load(made)
 
 
+def test_types_that_contradict_each_other_are_refused() -> None:
+    made = model()
+    untyped(made)
+    kinds = (np.float32, np.int64)
+    values, places = (numpy_helper.from_array(np.arange(3, dtype=kind)) for kind in kinds)
+    values.name = "x"  # the name of an input, which is no sparse tensor
+    made.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 3]))
+    with pytest.raises(ForeignFile, match="the ONNX model is not valid"):
+        load(made)
+
+
 def test_slopes_of_old_models_belong_to_channels() -> None:
     """Operator sets before 7 have no broadcasting from the last axis."""
     info = helper.make_tensor_value_info

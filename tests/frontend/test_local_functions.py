@@ -14,7 +14,8 @@ FUNCTION = '<domain: "mine", opset_import: ["" : 18, "mine" : 1]>'
 LEFT_OUT = {
     "in the graph": f"""{HEAD}
         g (float[3, 4] x) => (float[3, 4] y) {{
-            a = mine.leaky<alpha = 0.75>(x)  y = mine.leaky(a)
+            a = mine.leaky<alpha = 0.75>(x)
+            y = mine.leaky(a)
         }}
         {FUNCTION} leaky <alpha: float = 0.25> (x) => (y) {{
             y = LeakyRelu<alpha: float = @alpha>(x)

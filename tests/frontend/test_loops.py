@@ -258,6 +258,35 @@ def test_shapes_that_change_are_unrolled_where_the_length_is_known(
     assert network.outputs[0].shape == (6, 2)
 
 
+@pytest.mark.parametrize("trips", [3, 7])
+def test_a_body_of_the_old_format_lists_its_constants_as_inputs(
+    trips: int, rng: np.random.Generator
+) -> None:
+    body = """step (int64 i, bool c, float[2] v, float[2] k) => (bool go, float[2] w)
+        <float[2] k = {0.5, -2.0}> {
+        go = Identity(c)
+        w = Mul(v, k)
+    }"""
+    model = looping(body, {"x": (2,)}, ["most", "", "x"], ["y"], {"most": trips})
+    old = helper.make_model(model.graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=3)
+    old.graph.input.append(helper.make_tensor_value_info("most", INT64, ()))
+    assert_same(compiled(old), old, {"x": floats(rng, 2)})
+
+
+def test_a_carried_sequence_needs_a_loop_of_known_length() -> None:
+    body = """step (int64 i, bool c, seq(float[2]) v) => (bool go, seq(float[2]) w) {
+        go = Identity(c)
+        w = SequenceInsert(v, x)
+    }"""
+    first = node("SequenceConstruct", ["x"], ["first"])
+    last = node("ConcatFromSequence", ["all"], ["y"], axis=0)
+    model = looping(body, {"x": (2,)}, ["most", "", "first"], ["all"], {"most": 257},
+                    more=[first, last], results=["y"])  # fmt: skip
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    assert caught.value.rows[0].advice == "the number of iterations must be known, and at most 256"
+
+
 def test_a_carried_value_that_changes_is_refused() -> None:
     body = """step (int64 i, bool c, float[2] v) => (bool go, float[?] w) {
         w = Concat<axis = 0>(v, v)

@@ -30,7 +30,10 @@ def with_definitions(model: ModelProto, unknown: Iterable[NodeProto]) -> ModelPr
         return inliner.inline_selected_functions(
             _with_typed(typed, defined), sorted(defined), inline_schema_functions=True
         )
-    except (EncodeError, onnx.checker.ValidationError, ValueError, RuntimeError):
+    except (
+        EncodeError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError,
+        RuntimeError,
+    ):  # fmt: skip
         return model  # the importer names the nodes
 
 

@@ -108,7 +108,10 @@ def _lacks_types(model: ModelProto) -> bool:
 
 def _infer_types(model: ModelProto) -> None:
     """Give outputs without a type that which follows from the nodes, as far as it is known."""
-    inferred = onnx.shape_inference.infer_shapes(_with_some_types(without_weights(model)))
+    try:
+        inferred = onnx.shape_inference.infer_shapes(_with_some_types(without_weights(model)))
+    except onnx.shape_inference.InferenceError:
+        return  # onnx's checker says what is wrong
     types = {info.name: info.type for info in inferred.graph.value_info}
     for output in model.graph.output:
         if output.type.WhichOneof("value") is None and output.name in types:

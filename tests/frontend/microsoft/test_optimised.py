@@ -94,8 +94,8 @@ def test_a_normalisation_of_an_operator_set_without_it(opset: int, tmp_path: Pat
         node("ReduceMean", ["x"], ["m"], axes=[-1]), node("Sub", ["x", "m"], ["d"]),
         node("Pow", ["d", "two"], ["s"]), node("ReduceMean", ["s"], ["v"], axes=[-1]),
         node("Add", ["v", "e"], ["ve"]), node("Sqrt", ["ve"], ["r"]),
-        node("Div", ["d", "r"], ["n"]),
-        node("Mul", ["n", "g"], ["ng"]), node("Add", ["ng", "b"], ["y"]),
+        node("Div", ["d", "r"], ["n"]), node("Mul", ["n", "g"], ["ng"]),
+        node("Add", ["ng", "b"], ["y"]),
     ]  # fmt: skip
     held: dict[str, Any] = {
         "two": np.float32(2), "e": np.float32(1e-5), "g": normal(5, 16), "b": normal(6, 16),

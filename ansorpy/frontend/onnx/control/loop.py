@@ -79,7 +79,8 @@ def run_loop(
 
     def compiled() -> list[Value]:
         if len(tensors) < len(state):
-            raise Varying("a carried sequence", "the number of iterations must be known")
+            limit = f"the number of iterations must be known, and at most {_MOST_UNROLLED}"
+            raise Varying("a carried sequence", limit)
         whole = replace(plan, state=tensors)
         return compiled_loop(translator, ctx, body, whole)
 

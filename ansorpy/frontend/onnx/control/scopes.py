@@ -50,9 +50,21 @@ class Translator(Protocol):
 
 
 def body_of(ctx: NodeContext, name: str) -> GraphProto:
-    """The body that is the attribute *name*."""
+    """The body that is the attribute *name*; its inputs are those that the node gives.
+
+    Old versions of the format list initializers as inputs, too.
+    """
     bodies: dict[str, GraphProto] = {a.name: a.g for a in ctx.node.attribute}
-    return bodies[name]
+    body = bodies[name]
+    held = {tensor.name for tensor in body.initializer}
+    given = [info for info in body.input if info.name not in held]
+    if len(given) == len(body.input):
+        return body
+    made = GraphProto()
+    made.CopyFrom(body)
+    del made.input[:]
+    made.input.extend(given)
+    return made
 
 
 class _Captured(MutableMapping[str, V]):
