@@ -1,4 +1,4 @@
-"""Functions that a model defines, made ready for onnx's inliner, which leaves out some of them."""
+"""Functions that a model defines, with what onnx's inliner does not add or keep."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _Key = tuple[str, str, str]
 
 
 def complete(model: ModelProto) -> None:
-    """Write into *model* what onnx's inliner does not know of functions.
+    """Change *model* so that onnx's inliner keeps what its functions mean.
 
-    Calls get the attributes that they leave out and that have defaults.  Bodies give no inputs as
-    outputs, whose names the inliner would change, but copies.
+    Calls get the attributes that they leave out and that have defaults.  Bodies whose outputs are
+    inputs, of which the inliner changes only some names, give copies.
     """
     defaults = {_key(f.domain, f.name, f.overload): f.attribute_proto for f in model.functions}
     for nodes in (model.graph.node, *(function.node for function in model.functions)):
