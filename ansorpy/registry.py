@@ -55,9 +55,7 @@ class Registry(Generic[T]):
         protocol: What users' parts have, each public name of it; None: anything is a part.
     """
 
-    def __init__(
-        self, kind: str, homes: Mapping[str, str], protocol: type | None = None
-    ) -> None:
+    def __init__(self, kind: str, homes: Mapping[str, str], protocol: type | None = None) -> None:
         self.kind = kind
         self._protocol = protocol
         self._homes: dict[str, str] = dict(homes)
