@@ -72,6 +72,14 @@ def _flag(text: str) -> bool:
     return words[text.lower()]
 
 
+def _path(text: str) -> Path:
+    """The path *text*, in which a shell has not always expanded ``~``."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(text) from None
+
+
 NUM_THREADS: Knob[int | None] = Knob(
     "ANSORPY_NUM_THREADS",
     "threads used when no number is given; default: the cores this process may use",
@@ -93,7 +101,7 @@ DUMP: Knob[Path | None] = Knob(
     "ANSORPY_DUMP",
     "folder that receives the loop program and the LLVM IR (CUDA C) of everything that is built",
     None,
-    Path,
+    _path,
     "a path",
 )
 VERIFY: Knob[bool] = Knob(
@@ -106,14 +114,14 @@ CACHE: Knob[Path | None] = Knob(
     "ANSORPY_CACHE",
     "folder of what is worth keeping between runs; default: ansorpy in $XDG_CACHE_HOME or ~/.cache",
     None,
-    Path,
+    _path,
     "a path",
 )
 DB: Knob[Path | None] = Knob(
     "ANSORPY_DB",
     "the tuning database used where none is named; default: tune.db in the folder of ANSORPY_CACHE",
     None,
-    Path,
+    _path,
     "a path",
 )
 STATE: Knob[Path | None] = Knob(
@@ -121,7 +129,7 @@ STATE: Knob[Path | None] = Knob(
     "folder of the key that signs your records; default: ansorpy in $XDG_STATE_HOME or"
     " ~/.local/state",
     None,
-    Path,
+    _path,
     "a path",
 )
 CALIBRATE: Knob[bool] = Knob(
@@ -153,7 +161,13 @@ def state_folder() -> Path:
 
 def _own_folder(variable: str, otherwise: str) -> Path:
     base = os.environ.get(variable, "").strip()
-    return (Path(base) if base else Path.home() / otherwise) / "ansorpy"
+    try:
+        return (Path(base) if base else Path.home() / otherwise) / "ansorpy"
+    except RuntimeError:  # no HOME, and a user that the system does not know
+        raise UsageError(
+            "this user has no home folder for what ansorpy keeps",
+            hint=f"set {CACHE.name} and {STATE.name} to folders, or HOME",
+        ) from None
 
 
 def default_database() -> Path:

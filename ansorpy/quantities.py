@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from math import inf
+from numbers import Real
 
 from ansorpy.errors import UsageError
 
@@ -64,9 +66,9 @@ def latency_of(latency: float | str) -> float:
 
 def bytes_of(size: int | str) -> int:
     """The bytes in ``1GiB``, ``512MiB``, ``2GB`` or ``4096``; a number is bytes already."""
-    if not isinstance(size, str):
-        return size
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", size.strip())
-    if match is None or match[2] not in _BYTES:
+    if isinstance(size, Real) and 0 <= size < inf:
+        return int(size)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(size).strip())
+    if not isinstance(size, str) or match is None or match[2] not in _BYTES:
         raise UsageError(f"{size!r} is not a size", hint="write 512MiB or 1GiB")
     return int(float(match[1]) * _BYTES[match[2]])

@@ -33,6 +33,29 @@ def test_a_bad_value_names_the_variable(
         knob.get()
 
 
+def test_a_folder_may_be_named_from_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ANSORPY_CACHE", "~/kept")
+    monkeypatch.setenv("ANSORPY_DB", "~/tune.db")
+    assert config.cache_folder() == tmp_path / "kept"
+    assert config.default_database() == tmp_path / "tune.db"
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    for variable in ("ANSORPY_CACHE", "ANSORPY_DB", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(UsageError, match="no home folder") as error:
+        config.default_database()
+    assert "set ANSORPY_CACHE and ANSORPY_STATE" in str(error.value.hint)
+    monkeypatch.setenv("ANSORPY_CACHE", "~no-such-user/kept")
+    with pytest.raises(UsageError, match="ANSORPY_CACHE='~no-such-user/kept' is not a path"):
+        config.cache_folder()
+
+
 def test_asked_threads_win_over_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSORPY_NUM_THREADS", "7")
     assert config.default_threads() == 7

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+from typing import Any
+
 import pytest
 
 from ansorpy.errors import UsageError
@@ -35,8 +38,8 @@ def test_sizes(text: str, size: int) -> None:
     assert bytes_of(text) == bytes_of(size) == size
 
 
-@pytest.mark.parametrize("text", ["GiB", "1gib", "1 GiBs", "-1"])
-def test_bad_sizes(text: str) -> None:
+@pytest.mark.parametrize("text", ["GiB", "1gib", "1 GiBs", "-1", -1, nan, inf, [1], None])
+def test_bad_sizes(text: Any) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         bytes_of(text)
 

@@ -28,6 +28,8 @@ __all__ = ["Request", "as_target", "require_memory"]
 
 
 _LOG = logging.getLogger(__name__)
+_MOST = (1 << 63) - 1
+"""The largest number that a database holds."""
 
 
 def _never() -> None:
@@ -101,7 +103,11 @@ class Request:
 
     def __post_init__(self) -> None:
         _require_whole("threads", self.threads, least=1)
-        _require_whole("seed", self.seed, least=0)
+        _require_whole("seed", self.seed, least=0, most=_MOST)
+        if not isinstance(self.workers, str):
+            raise UsageError(
+                f"{self.workers!r} is not an address of workers", hint="name one, such as local"
+            )
         if isinstance(self.parts.model, SavedModel):
             self.parts.model.demand(self.target)
         if self.budget is not None and not self.can_time:
@@ -130,9 +136,11 @@ def _precision(given: str) -> Precision:
     return known[given]
 
 
-def _require_whole(name: str, value: object, least: int) -> None:
+def _require_whole(name: str, value: object, least: int, most: int | None = None) -> None:
     if not isinstance(value, Integral) or value < least:
         raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if most is not None and value > most:
+        raise UsageError(f"{name} must be at most {most}, got {value!r}")
 
 
 def as_target(target: Target | str | None) -> Target:

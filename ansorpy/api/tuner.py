@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.api.display.shown import say
 from ansorpy.api.request import Request
 from ansorpy.api.stoppable_runner import StoppableRunner
-from ansorpy.config import DB, default_database
+from ansorpy.config import CACHE, DB, default_database
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
-from ansorpy.errors import LoweringError, NoValidProgram
+from ansorpy.errors import ForeignFile, LoweringError, NoValidProgram
 from ansorpy.ir.prove import Proof
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
@@ -417,7 +418,7 @@ def open_tuner(request: Request) -> Iterator[Tuner]:
     """Open the request's database and a runner, and close both at the end."""
     with ExitStack() as stack:
         if request.db == default_database():
-            request.db.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(request.db.parent)
             if DB.get() is None and not request.is_quiet:
                 _tell_once(f"records: {request.db}")
         database = stack.enter_context(Database(request.db, seed=request.seed, versions=versions()))
@@ -427,6 +428,21 @@ def open_tuner(request: Request) -> Iterator[Tuner]:
         yield Tuner(request, database, runner, prover)
 
 
+def _make_folder(folder: Path) -> None:
+    """Make the *folder* of the default database.
+
+    Raises:
+        ForeignFile: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ForeignFile(
+            f"cannot make {folder}, the folder of the default database: {error.strerror}",
+            hint=f"name a file with --db (db= in Python), or a folder with {CACHE.name}",
+        ) from None
+
+
 @cache
 def _tell_once(line: str) -> None:
-    print(line, file=sys.stderr)
+    say(line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Literal, Self, TypeAlias, get_args
 
 from ansorpy.errors import UsageError
@@ -41,7 +42,8 @@ class Task:
             definition for all sizes, which is ``dag`` where the dimensions have these sizes.
 
     Raises:
-        UsageError: Fewer than one thread, a negative reuse distance, or an unknown precision.
+        UsageError: No whole number of threads from 1, a negative reuse distance, or an unknown
+            precision.
     """
 
     dag: ComputeDAG
@@ -53,8 +55,8 @@ class Task:
     at: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.threads < 1:
-            raise UsageError(f"a task needs at least one thread, got {self.threads}")
+        if not isinstance(self.threads, Integral) or self.threads < 1:
+            raise UsageError(f"threads must be a whole number of at least 1, got {self.threads!r}")
         if self.reuse_distance_bytes < 0:
             raise UsageError(f"there are no {self.reuse_distance_bytes} bytes between two calls")
         if self.precision not in get_args(Precision):

@@ -7,6 +7,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
@@ -43,6 +44,8 @@ _RUN = ctypes.CFUNCTYPE(
 
 _MOST_NEEDS = 4096
 """Combinations of shapes and threads whose needs are remembered."""
+_MOST_THREADS = (1 << 31) - 1
+"""The largest C int."""
 
 Shapes = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
 """Of inputs and outputs."""
@@ -172,7 +175,8 @@ class Executable:
                 output shares the memory of an input.
 
         Raises:
-            UsageError: An output shares memory with another tensor, or *threads* is below 1.
+            UsageError: An output shares memory with another tensor, or *threads* is not a whole
+                number of at least 1.
             CodegenError: The code returned an error.
         """
         try:
@@ -266,8 +270,8 @@ class Executable:
 
         It is asked with the tables of *context*, where it leaves the shapes of the outputs.
         """
-        if threads < 1:
-            raise UsageError(f"threads must be at least 1, got {threads}")
+        if not isinstance(threads, Integral) or not 1 <= threads <= _MOST_THREADS:
+            raise UsageError(f"threads must be a whole number of at least 1, got {threads!r}")
         context.shapes, size = None, ctypes.c_size_t()
         if self._is_sized:
             _set_shapes(context.inputs, given)

@@ -14,7 +14,7 @@ import pytest
 import ansorpy.api.tuner
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import open_tuner
-from ansorpy.errors import NoValidProgram
+from ansorpy.errors import ForeignFile, NoValidProgram
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.prove import Claim, Finding, Proof, Verdict
 from ansorpy.ir.task import Task
@@ -169,6 +169,20 @@ def test_a_second_run_spends_nothing(tmp_path: Path) -> None:
             tuner.tune({_task(): 1.0})
             spent.append(tuner.database.trials(_task().key))
     assert 0 < spent[0] == spent[1] <= 6
+
+
+def test_a_default_database_that_has_no_place_says_what_to_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.delenv("ANSORPY_DB")
+    monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path / "file" / "cache"))
+    with (
+        pytest.raises(ForeignFile, match="cannot make .*cache, the folder of the def") as error,
+        open_tuner(Request.of(effort="none", threads=1, is_quiet=True)),
+    ):
+        pass
+    assert "--db (db= in Python), or a folder with ANSORPY_CACHE" in str(error.value.hint)
 
 
 def test_records_are_in_the_cache_folder_unless_named(

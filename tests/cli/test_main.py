@@ -226,6 +226,7 @@ def test_doctor_lists_the_parts_of_a_search_and_of_a_plugin(
         "@ap.PARTS['selector'].register('own')\n"
         "class Own:\n"
         '    """Takes what comes."""\n'
+        "    def pick(self, pool, n, rng): return list(pool.best[:n])\n"
     )
     try:
         assert main(["doctor", "--parts", "--plugin", str(plugin)]) == 0

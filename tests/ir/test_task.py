@@ -32,8 +32,9 @@ def test_work_and_traffic() -> None:
 
 
 def test_wrong_conditions_are_refused() -> None:
-    with pytest.raises(UsageError, match="at least one thread, got 0"):
-        Task(matmul(), TARGET, 0)
+    for threads in (0, 1.5, "2"):
+        with pytest.raises(UsageError, match="threads must be a whole number of at least 1, got "):
+            Task(matmul(), TARGET, threads)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no -1 bytes"):
         Task(matmul(), TARGET, 1, reuse_distance_bytes=-1)
     with pytest.raises(UsageError, match="unknown precision 'fast'"):

@@ -115,10 +115,10 @@ def test_wrong_shapes_and_types(
 @pytest.mark.parametrize(
     "write",
     [
-        lambda i: b.select(cast(Any, X[i, 0] == 2.0), 1.0, 0.0),
-        lambda i: (X[i, 0] > 0.0) & cast(Any, X[i, 0] == 2.0),
-        lambda i: b.all_of(cast(Any, X[i, 0] != 2.0), X[i, 0] > 0.0),
-        lambda i: X[i, 0] * cast(Any, i == 2),
+        lambda i: b.select(cast(Any, X[i, 0]) == 2.0, 1.0, 0.0),
+        lambda i: (X[i, 0] > 0.0) & (cast(Any, X[i, 0]) == 2.0),
+        lambda i: b.all_of(cast(Any, X[i, 0]) != 2.0, X[i, 0] > 0.0),
+        lambda i: X[i, 0] * (i == 2),
         lambda i: i == 2,
     ],
 )

@@ -15,7 +15,7 @@ from ansorpy.api.display.text import reached
 from ansorpy.errors import UsageError
 from ansorpy.search.events import Event, silent
 
-__all__ = ["Shown", "display_for", "in_notebook", "shown"]
+__all__ = ["Shown", "display_for", "in_notebook", "say", "shown"]
 
 Shown: TypeAlias = bool | Literal["auto"] | Callable[[Event], None]
 """How to show a search: ``"auto"`` on a terminal and in a notebook, ``True`` also as lines of text
@@ -41,8 +41,9 @@ def shown(progress: Shown) -> Iterator[Callable[[Event], None]]:
             f"progress cannot be {progress!r}",
             hint='use "auto", True, False, or a function that takes events',
         )
-    is_visible = in_notebook() or sys.stderr.isatty()
-    if not (progress is True or (progress == "auto" and is_visible)):
+    is_visible = in_notebook() or (_has_stderr() and sys.stderr.isatty())
+    is_wanted = progress is True or (progress == "auto" and is_visible)
+    if not (is_wanted and (in_notebook() or _has_stderr())):
         yield silent
         return
     board = Board()
@@ -54,7 +55,18 @@ def shown(progress: Shown) -> Iterator[Callable[[Event], None]]:
 
         yield listener
     if board.rows:
-        print(f"{board.name}: {reached(board)}", file=sys.stderr)
+        say(f"{board.name}: {reached(board)}")
+
+
+def say(line: str) -> None:
+    """Print *line* to stderr, if this process has one: programs without a console do not."""
+    if _has_stderr():
+        print(line, file=sys.stderr)
+
+
+def _has_stderr() -> bool:
+    file: TextIO | None = sys.stderr
+    return file is not None and not file.closed
 
 
 def display_for(board: Board, file: TextIO) -> Display:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 import ansorpy as ap
-from ansorpy.api.display.shown import Shown, shown
+from ansorpy.api.display.shown import Shown, say, shown
 from ansorpy.errors import UsageError
 from ansorpy.search.events import Phase, silent
 from tests.api.display.events import planned, report
@@ -55,6 +57,23 @@ def test_the_default_database_is_named_unless_nothing_may_be_shown(
     search(progress)
     said = "" if progress is False else f"records: {tmp_path / 'tune.db'}\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_process_without_stderr_is_told_nothing(
+    is_closed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed if is_closed else None)
+    monkeypatch.setattr(sys, "stdout", None)
+    plan = planned(tmp_path / "t.db", trials=8)
+    for progress in ("auto", True, False):
+        with shown(progress) as listener:
+            listener(plan)
+            listener(report(phase=Phase.FINISHED, total_trials=8))
+        assert listener is silent
+    say("records: tune.db")
 
 
 def test_a_function_receives_the_events() -> None:
