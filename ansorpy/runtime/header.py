@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -74,14 +75,15 @@ def write_header(metadata: Metadata, library: Path) -> None:
 
 def build_command(library: Path, threads: int) -> str:
     """The command that builds the example of *library*, whatever form it has, in its folder."""
-    form, example = form_of(library), beside(library)[1].name
+    form, example = form_of(library), shlex.quote(beside(library)[1].name)
+    file = shlex.quote(library.name)
     if form is Form.SO:
-        return f"cc -O2 {example} -o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
+        return f"cc -O2 {example} -o example ./{file} -Wl,-rpath,'$ORIGIN'"
     compiler = "clang" if form is Form.LL else "cc"  # gcc reads no LLVM IR
     libraries = "-pthread"
     if form is Form.C:
         libraries = "-fopenmp" if threads > 1 else ""
-    return f"{compiler} -O2 {example} {library.name} -lm {libraries} -o example".replace("  ", " ")
+    return f"{compiler} -O2 {example} {file} -lm {libraries} -o example".replace("  ", " ")
 
 
 def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:

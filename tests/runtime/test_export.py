@@ -406,6 +406,7 @@ def test_constants_may_be_farther_away_than_2_gib(
         ("net.so.1.2", "net"),
         ("3d.so", "net_3d"),
         ("größe.so", "gr__e"),
+        ("模型.so", "net___"),
         ("sem.so", "net_sem"),
         ("cnd.c", "net_cnd"),
         ("pthread_attr.so", "net_pthread_attr"),

@@ -151,7 +151,9 @@ class _Writer:
         for c in loop.carried:
             size = c_extent(c.bytes, self.names)
             copied = f"memcpy(result{c.current}, moving{c.current}, {size})"
-            yield f"if (moving{c.current} != result{c.current}) {copied};"
+            # Empty tensors may be at NULL, which memcpy must not get.
+            filled = "" if isinstance(c.bytes, int) and c.bytes else f"{size} > 0 && "
+            yield f"if ({filled}moving{c.current} != result{c.current}) {copied};"
         yield "}"
 
     def _flag(self, argument: Argument) -> str:

@@ -49,10 +49,11 @@ def c_count(shape: Sequence[AnyExtent], names: Mapping[Dim, str]) -> str:
 
 
 def c_told(told: Told) -> str:
-    """The size of a dimension, read off the tensors ``inputs``."""
+    """The size of a dimension, read off the tensors ``inputs``, whatever shapes these state."""
     given = f"inputs[{told.number}].shape[{told.axis}]"
     if told.offset:
-        given = f"({given} - ({told.offset}))"
+        offset = told.offset % (1 << 64)
+        given = f"(int64_t)((uint64_t){given} - UINT64_C({offset}))"
     return given if told.scale == 1 else f"{given} / ({told.scale})"
 
 

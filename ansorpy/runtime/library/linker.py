@@ -91,7 +91,7 @@ def library_name(path: Path) -> str:
     """Symbol prefix of library *path*: its stem as a C identifier that libc does not use so."""
     name = re.sub(r"\W", "_", stem_of(path), flags=re.ASCII)
     is_taken = keyword.iskeyword(name) or _OF_LIBC.fullmatch(name)
-    return f"net_{name}" if not name or name[0].isdigit() or is_taken else name
+    return f"net_{name}" if not name.strip("_") or name[0].isdigit() or is_taken else name
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ansorpy.runtime.library.elf import soname_of
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.packages.signature import (
     NamedPort,
+    demand_header,
     demand_namespace,
     demand_packable,
     named_ports,
@@ -42,6 +43,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
         prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
     )  # fmt: skip
     header, example = beside(include / file)
+    demand_header(header.stem)
     demand_folders(config, pkgconfig, include)
     with replacing(installed) as made:
         shutil.copy(library, made)

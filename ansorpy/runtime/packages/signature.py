@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import keyword
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +15,8 @@ from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import Port
 
 __all__ = [
-    "NamedPort", "demand_namespace", "demand_packable", "demand_version", "named_ports",
+    "NamedPort", "demand_header", "demand_module", "demand_namespace", "demand_packable",
+    "demand_version", "named_ports",
 ]  # fmt: skip
 
 _KEYWORDS = """
@@ -29,6 +32,18 @@ _MEMBERS = "model run plan threads shapes shape error prepare bind require found
 _PRIVATE = frozenset({"inputs_", "outputs_", "context_", "threads_"})
 _NO_PARAMETERS = frozenset(f"{_KEYWORDS} {_MEMBERS}".split())
 _NO_NAMESPACES = frozenset(f"{_KEYWORDS} main std".split())
+_HEADERS = """
+aio alloca assert byteswap complex ctype dirent dlfcn endian errno error fcntl features fenv float
+ftw getopt glob grp inttypes iso646 langinfo libgen libintl limits link locale malloc math memory
+netdb poll pthread pwd regex sched search semaphore setjmp signal spawn stdalign stdarg stdatomic
+stdbool stddef stdint stdio stdlib stdnoreturn string strings syscall syslog tgmath threads time
+uchar unistd utime wchar wctype
+"""
+"""Headers ``<name>.h`` of C and POSIX."""
+_NO_HEADERS = frozenset(_HEADERS.split())
+_NO_MODULES = sys.stdlib_module_names | {"numpy", "ml_dtypes"}
+
+_RENAMED = "export it under another name"
 
 
 @dataclass(frozen=True)
@@ -87,12 +102,36 @@ def demand_namespace(name: str) -> None:
     """Refuse a library whose *name* no namespace of C++ can have.
 
     Raises:
-        UsageError: It is a word of the language.
+        UsageError: It is a word of the language, or the C library has a function of this name,
+            which headers declare outside of any namespace.
     """
-    if name in _NO_NAMESPACES:
+    if name in _NO_NAMESPACES or hasattr(ctypes.CDLL(None), name):
         raise UsageError(
             f"no namespace of C++ can be called {name!r}, as this library is",
-            hint="export it under another name",
+            hint=_RENAMED,
+        )
+
+
+def demand_header(stem: str) -> None:
+    """Refuse a library whose header ``<stem>.h`` would hide one of the C library.
+
+    Raises:
+        UsageError: There is such a header.
+    """
+    if stem in _NO_HEADERS:
+        raise UsageError(f"the header {stem}.h would hide that of C's library", hint=_RENAMED)
+
+
+def demand_module(name: str) -> None:
+    """Refuse a library whose *name* no package of Python can have.
+
+    Raises:
+        UsageError: It is a module of Python, or one that the package imports.
+    """
+    if name in _NO_MODULES:
+        raise UsageError(
+            f"no wheel can be called {name!r}, as this library is: Python has such a module",
+            hint=_RENAMED,
         )
 
 

@@ -6,7 +6,9 @@ Format: https://packaging.python.org/specifications/binary-distribution-format/
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import re
 import zipfile
 from pathlib import Path
@@ -15,7 +17,12 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import element_type
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.packages.platform_tag import platform_tag
-from ansorpy.runtime.packages.signature import NamedPort, demand_packable, named_ports
+from ansorpy.runtime.packages.signature import (
+    NamedPort,
+    demand_module,
+    demand_packable,
+    named_ports,
+)
 from ansorpy.runtime.ports import MAX_RANK, described
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
@@ -38,28 +45,31 @@ def write_wheel(library: Path, folder: Path, version: str) -> Path:
     """
     metadata, _, _ = read_library(library)
     demand_packable(metadata, library)
+    demand_module(metadata.name)
     name, inputs, outputs = metadata.name, *named_ports(metadata)
+    project = re.sub(r"_+", "_", name).strip("_")  # as pip demands it
     arch = (metadata.target.triple or Target.host().triple).split("-")[0]
     tag = f"py3-none-{platform_tag(library, arch)}"
     needs = ["numpy>=1.25"]
     if any(_needs_ml_dtypes(named) for named in (*inputs, *outputs)):
         needs.append("ml_dtypes")
     values = {
-        "name": name, "library": library.name, "version": version, "tag": tag, "needs": needs,
+        "name": name, "project": project, "version": version, "tag": tag, "needs": needs,
+        "library": library.name,
         "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
         "input_names": [named.name for named in inputs], "ansorpy": metadata.ansorpy,
         "max_rank": MAX_RANK, "statuses": list(Status), "wrong_shape": Status.WRONG_SHAPE.value,
         "result": _result([f"NDArray[{_type(named)}]" for named in outputs]),
     }  # fmt: skip
-    made = f"{name}-{version}.dist-info"
-    path = folder / f"{name}-{version}-{tag}.whl"
+    made = f"{project}-{version}.dist-info"
+    path = folder / f"{project}-{version}-{tag}.whl"
     demand_folders(folder)
-    records: list[str] = []
+    records = list[tuple[str, str, int | str]]()
     with replacing(path) as whole, zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(file: str, data: bytes) -> None:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            records.append(f"{file},sha256={digest},{len(data)}")
+            records.append((file, f"sha256={digest}", len(data)))
             archive.writestr(_entry(file), data)
 
         for file, template in (
@@ -69,8 +79,10 @@ def write_wheel(library: Path, folder: Path, version: str) -> Path:
             add(file, rendered(template, values).encode())
         add(f"{name}/py.typed", b"")
         add(f"{name}/{library.name}", library.read_bytes())
-        records.append(f"{made}/RECORD,,")
-        archive.writestr(_entry(f"{made}/RECORD"), "\n".join(records) + "\n")
+        records.append((f"{made}/RECORD", "", ""))
+        listed = io.StringIO()
+        csv.writer(listed, lineterminator="\n").writerows(records)
+        archive.writestr(_entry(f"{made}/RECORD"), listed.getvalue())
     return path
 
 

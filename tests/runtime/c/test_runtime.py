@@ -23,6 +23,8 @@ from ansorpy.runtime.model import Model
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
 from tests.codegen.c.compiled import needs_cc, needs_openmp
+from tests.codegen.c.sanitized import UNDEFINED
+from tests.frontend.test_loops import STEP, floats, looping
 from tests.runtime import programs
 
 Rng = np.random.Generator
@@ -214,6 +216,72 @@ def test_wrong_arguments_are_refused(rng: Rng, tmp_path: Path) -> None:
     ctypes.c_int64.from_buffer(inputs, 8).value = programs.N
     ctypes.c_int64.from_buffer(inputs, 16).value = programs.K
     assert library.net_run(context, inputs, outputs, 1) == Status.TOO_SMALL
+
+
+_MADE_UP = """
+#include "net.h"
+
+int main(void) {
+    float x[6] = {0}, y[6];
+    unsigned char context[4096];
+    net_tensor inputs[] = {{x, {2, 3}}}, outputs[] = {{y, {INT64_MAX, INT64_MIN}}};
+    if (net_run(context, inputs, outputs, 1) != NET_TOO_SMALL) return 1;
+    outputs[0].shape[1] = 3;
+    if (net_run(context, inputs, outputs, 1) != NET_OK) return 2;
+    inputs[0].shape[0] = INT64_MIN;
+    return net_run(context, inputs, outputs, 1) != NET_WRONG_SHAPE;
+}
+"""
+
+
+def test_made_up_shapes_are_refused_without_overflow(tmp_path: Path) -> None:
+    rows = ap.dim("rows", 1, 8)
+    x = ap.placeholder((rows + 1, 3), name="x")
+    y = ap.compute((rows + 1, 3), lambda i, j: x[i, j] + 1.0, name="y")
+    ap.build([x, y], target="c").export(tmp_path / "net.c")
+    (tmp_path / "main.c").write_text(_MADE_UP)
+    command = [*find_compiler().command, *STRICT, *UNDEFINED, "main.c", "net.c", "-lm", "-o", "all"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    done = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, check=False)
+    assert not done.returncode, done.stderr.decode()
+
+
+_EMPTY = """
+#include "net.h"
+#include <stdlib.h>
+
+int main(void) {
+    int64_t trips = 2;
+    size_t bytes;
+    net_tensor inputs[] = {{&trips, {0}}, {NULL, {0, 3}}}, outputs[] = {{NULL, {0}}};
+    if (net_plan(inputs, outputs, 1, &bytes)) return 1;
+    return net_run(malloc(bytes), inputs, outputs, 1);
+}
+"""
+
+
+def test_a_loop_over_a_tensor_without_elements_needs_no_memory_for_it(
+    tmp_path: Path, rng: Rng
+) -> None:
+    body = STEP.replace("float[5, 3]", "float[rows, 3]")
+    constants = {"weight": floats(rng, 3, 3), "bound": np.float32(0.3), "begin": np.asarray(True)}
+    net = looping(body, {"n": (), "x": ("rows", 3)}, ["n", "begin", "x"], ["y"], constants)
+    made = ap.compile(net, effort="none", threads=1, target="c", dims={"rows": (0, 5)})
+    made.export(tmp_path / "net.c")
+    (tmp_path / "main.c").write_text(_EMPTY)
+    command = [*find_compiler().command, *UNDEFINED, "main.c", "net.c", "-lm", "-o", "all"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    done = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, check=False,
+                          env={"ASAN_OPTIONS": "detect_leaks=0"})  # fmt: skip
+    assert not done.returncode, done.stderr.decode()
+
+
+def test_the_example_of_a_program_without_inputs_is_c11(tmp_path: Path) -> None:
+    y = ap.compute((3, 8), lambda i, j: i * 1.0 + j, name="y")
+    ap.build([y], target="c").export(tmp_path / "net.c")
+    command = [*find_compiler().command, *STRICT, "net_example.c", "net.c", "-lm", "-o", "example"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    subprocess.run(["./example"], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
 
 
 def test_without_a_compiler_programs_are_exported_but_not_run(

@@ -19,9 +19,9 @@ def fixed(
     return model.export(folder / "net.so"), x, list(programs.expected(layers, x))
 
 
-def twice(folder: Path) -> Path:
-    """``twice.so``: doubles from 16 to 512 rows of 64 elements."""
+def twice(folder: Path, file: str = "twice.so") -> Path:
+    """The library *file*, which doubles from 16 to 512 rows of 64 elements."""
     n = ap.dim("n", 16, 512)
     x = ap.placeholder((n, 64), name="x")
     y = ap.compute((n, 64), lambda i, j: x[i, j] * 2.0, name="y")
-    return ap.build(ap.State.initial([x, y])).export(folder / "twice.so")
+    return ap.build(ap.State.initial([x, y])).export(folder / file)

@@ -122,15 +122,24 @@ def test_caches_need_the_c_header(
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-@pytest.mark.parametrize("name", ["template", "std"])
-def test_a_namespace_needs_another_name(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("template", "no namespace of C++ can be called 'template'"),
+        ("std", "no namespace of C++ can be called 'std'"),
+        ("abs", "no namespace of C++ can be called 'abs'"),  # of stdlib.h
+        ("erf", "no namespace of C++ can be called 'erf'"),  # of math.h
+        ("string", "the header string.h would hide that of C's library"),
+    ],
+)
+def test_what_a_project_includes_keeps_its_name(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     x = ap.placeholder((3, 8), name="x")
     y = ap.compute((3, 8), lambda i, j: x[i, j] + 1.0, name="y")
     path = ap.build([x, y]).export(tmp_path / f"{name}.so")
     assert main(["package", str(path), "--cmake", "-o", str(tmp_path / "to")]) == 2
-    assert f"no namespace of C++ can be called '{name}'" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "to").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import os
 import platform
@@ -106,10 +107,41 @@ def test_a_library_that_needs_others_gets_no_manylinux_tag(tmp_path: Path) -> No
     assert wheel.name.endswith(f"-linux_{platform.machine()}.whl")
 
 
+@pytest.mark.parametrize(
+    ("file", "project", "package"),
+    [
+        ("net (1).so", "net_1", "net__1_"),
+        ("模型.so", "net", "net___"),
+        ("a,b.so", "a_b", "a_b"),
+    ],
+)
+def test_pip_accepts_the_name_and_the_files(
+    file: str, project: str, package: str, tmp_path: Path
+) -> None:
+    library = twice(tmp_path, file)
+    assert main(["package", str(library), "--wheel", "-o", str(tmp_path / "made")]) == 0
+    [wheel] = (tmp_path / "made").iterdir()
+    assert wheel.name.startswith(f"{project}-1.0.0-py3-none-")
+    with zipfile.ZipFile(wheel) as archive:
+        assert_recorded(archive)
+        text = archive.read(f"{project}-1.0.0.dist-info/METADATA").decode()
+        assert f"Name: {project}\n" in text
+        assert f"{package}/{file}" in archive.namelist()
+
+
+@pytest.mark.parametrize("name", ["json", "numpy"])
+def test_modules_keep_their_names(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = str(twice(tmp_path, f"{name}.so"))
+    assert main(["package", library, "--wheel", "-o", str(tmp_path / "made")]) == 2
+    assert f"no wheel can be called {name!r}" in capsys.readouterr().err
+
+
 def assert_recorded(archive: zipfile.ZipFile) -> None:
     """RECORD has the digests of all files, and METADATA the one dependency."""
     [record] = [name for name in archive.namelist() if name.endswith("RECORD")]
-    rows = [line.split(",") for line in archive.read(record).decode().splitlines()]
+    rows = list(csv.reader(archive.read(record).decode().splitlines()))
     assert [name for name, _, _ in rows] == archive.namelist()
     for name, digest, size in rows[:-1]:
         data = archive.read(name)
