@@ -17,9 +17,8 @@ from ansorpy.ir.expr import (
     ReduceKind,
     Select,
     as_expr,
-    demand_no_truth,
-    of_one_type,
 )
+from ansorpy.ir.operators import demand_no_truth
 from ansorpy.ir.tensor import ComputeOp, compute, reduce_axis
 
 __all__ = [
@@ -87,19 +86,27 @@ def widened(x: Expr) -> Expr:
     return x.astype(x.dtype.of_sums)
 
 
+def _of_one_type(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    """Both as expressions; a number takes the type of the other one."""
+    if isinstance(a, Expr):
+        return a, as_expr(b, a.dtype)
+    right = as_expr(b)
+    return as_expr(a, right.dtype), right
+
+
 def maximum(a: ExprLike, b: ExprLike) -> Expr:
     """The larger of two values; a NaN operand gives NaN."""
-    return Binary(BinaryOp.MAX, *of_one_type(a, b))
+    return Binary(BinaryOp.MAX, *_of_one_type(a, b))
 
 
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller of two values; a NaN operand gives NaN."""
-    return Binary(BinaryOp.MIN, *of_one_type(a, b))
+    return Binary(BinaryOp.MIN, *_of_one_type(a, b))
 
 
 def select(cond: Expr, then: ExprLike, other: ExprLike) -> Expr:
     """*then* where *cond* holds, else *other*; the side not taken is not read."""
-    return Select(_condition(cond), *of_one_type(then, other))
+    return Select(_condition(cond), *_of_one_type(then, other))
 
 
 def all_of(*conditions: Expr) -> Expr:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from functools import cache
-from typing import Any
+from operator import index
+from typing import Any, SupportsFloat, SupportsIndex
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DType", "as_dtype"]
+__all__ = ["DType", "as_dtype", "python_number"]
 
 
 class DType(Enum):
@@ -173,3 +175,20 @@ def _named(value: str | np.dtype[np.generic] | type) -> DType:
         known = ", ".join(dtype.value for dtype in DType)
         raise ValueError(f"there is no element type {name!r}; there are {known}")
     return found
+
+
+def python_number(value: object) -> int | float:
+    """The Python number that equals *value*, such as a scalar of numpy.
+
+    Raises:
+        TypeError: *value* is no number.
+    """
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, SupportsIndex):
+        with suppress(TypeError):  # arrays and floats of numpy have the method, too
+            return index(value)
+    if isinstance(value, SupportsFloat):
+        with suppress(TypeError):
+            return float(value)
+    raise TypeError(f"{value!r} is neither an expression nor a number")

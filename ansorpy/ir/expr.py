@@ -13,20 +13,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from enum import Enum
 from functools import cache, reduce
-from operator import attrgetter, index
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, TypeAlias
-
-import numpy as np
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ansorpy.errors import UsageError
-from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.dtypes import DType, as_dtype, python_number
 from ansorpy.ir.extents import AnyExtent, Form, Symbolic
 from ansorpy.ir.functions import Function
 from ansorpy.ir.node import node
-from ansorpy.ir.operators import BinaryOp, CompareOp, ReduceKind
+from ansorpy.ir.operators import BinaryOp, CompareOp, ReduceKind, demand_no_truth
 from ansorpy.ir.symbols import Dim, SizeOp
 
 if TYPE_CHECKING:
@@ -36,8 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Axis", "AxisKind", "Binary", "BinaryOp", "Call", "Cast", "Compare", "CompareOp", "Const",
     "Expr", "ExprLike", "Function", "Load", "Reduce", "ReduceKind", "Select", "SizeVar", "Var",
-    "as_expr", "children", "const", "demand_no_truth", "has_load", "is_zero", "of_one_type",
-    "size_var", "walk",
+    "as_expr", "children", "const", "has_load", "is_zero", "size_var", "walk",
 ]  # fmt: skip
 
 
@@ -312,7 +308,7 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
     if isinstance(value, Symbolic):
         return _of_symbolic(value)
     if not isinstance(value, int | float):
-        value = _number(value)
+        value = python_number(value)
     if dtype is None:
         is_bool, is_int = isinstance(value, bool), isinstance(value, int)
         dtype = DType.BOOL if is_bool else DType.INT64 if is_int else DType.FLOAT32
@@ -325,19 +321,6 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
             f"{dtype.value} cannot represent {value}; convert the other operand with .astype"
         )
     return Const(int(value), dtype)
-
-
-def _number(value: object) -> int | float:
-    """The Python number that equals *value*, such as a scalar of numpy."""
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, SupportsIndex):
-        with suppress(TypeError):  # arrays and floats of numpy have the method, too
-            return index(value)
-    if isinstance(value, SupportsFloat):
-        with suppress(TypeError):
-            return float(value)
-    raise TypeError(f"{value!r} is neither an expression nor a number")
 
 
 @cache
@@ -374,33 +357,12 @@ _BINARY_OF = {
 }  # fmt: skip
 
 
-def of_one_type(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    """Both operands as expressions; a Python number takes the type of the other operand."""
-    if isinstance(a, Expr):
-        return a, as_expr(b, a.dtype)
-    right = as_expr(b)
-    return as_expr(a, right.dtype), right
-
-
-def demand_no_truth(value: object) -> None:
-    """Refuse a Python bool where an expression is meant.
-
-    Raises:
-        TypeError: *value* is one, as ``==`` between expressions gives.
-    """
-    if isinstance(value, bool):
-        raise TypeError(
-            f"{value} is not an expression; == and != say whether two expressions are the same "
-            "object: write a.equal(b) or a.not_equal(b)"
-        )
-
-
 def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    """Both operands as expressions of one type."""
-    left, right = of_one_type(a, b)
+    """Both operands as expressions of one type; a Python number takes the type of the other."""
+    left = as_expr(a, b.dtype if isinstance(b, Expr) else None)
+    right = as_expr(b, a.dtype if isinstance(a, Expr) else None)
     if left.dtype is not DType.BOOL:
-        demand_no_truth(a)
-        demand_no_truth(b)
+        demand_no_truth(a, b)
     if left.dtype is not right.dtype:
         raise TypeError(
             f"operands have different types {left.dtype.value} and {right.dtype.value}; "

@@ -6,7 +6,7 @@ from enum import Enum
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["BITWISE", "SHIFTS", "BinaryOp", "CompareOp", "ReduceKind"]
+__all__ = ["BITWISE", "SHIFTS", "BinaryOp", "CompareOp", "ReduceKind", "demand_no_truth"]
 
 
 class BinaryOp(Enum):
@@ -96,3 +96,17 @@ _COMBINERS = {
     ReduceKind.MAX: BinaryOp.MAX,
     ReduceKind.MIN: BinaryOp.MIN,
 }
+
+
+def demand_no_truth(*operands: object) -> None:
+    """Refuse a Python bool where an expression is meant.
+
+    Raises:
+        TypeError: An operand is one, as ``==`` between expressions gives.
+    """
+    for operand in operands:
+        if isinstance(operand, bool):
+            raise TypeError(
+                f"{operand} is not an expression; == and != say whether two expressions are the "
+                "same object: write a.equal(b) or a.not_equal(b)"
+            )

@@ -31,12 +31,12 @@ from ansorpy.ir.expr import (
     Reduce,
     as_expr,
     const,
-    demand_no_truth,
     walk,
 )
 from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, dims_of, least, prod_of
 from ansorpy.ir.node import node
 from ansorpy.ir.operands import misfit
+from ansorpy.ir.operators import demand_no_truth
 from ansorpy.ir.recursion import make_room
 from ansorpy.ir.routines.base import Routine
 

@@ -131,7 +131,7 @@ def test_what_double_equals_gives_is_no_expression(write: Callable[..., Any]) ->
     ("write", "expected"),
     [
         (lambda x: b.maximum(0.5, x), [0.5, 1.0]),
-        (lambda x: b.minimum(np.float32(0.5), x), [0.0, 0.5]),
+        (lambda x: b.minimum(cast(Any, np.float32(0.5)), x), [0.0, 0.5]),
         (lambda x: b.exp(0.0) + x, [1.0, 2.0]),
         (lambda x: b.sigmoid(0.0) + x, [0.5, 1.5]),
         (lambda x: b.sum(1.0, axis=reduce_axis(3, name="k")), [3.0, 3.0]),
