@@ -275,5 +275,5 @@ def _dims(holders: Sequence[Node], inputs: Sequence[Input]) -> dict[str, tuple[i
             ranges = size.node.shape_env.bound_sympy(known)
             low, high = ranges.lower, ranges.upper
             limit = int(high) if high.is_Integer and high < sympy.Integer(1 << 31) else None
-            found[str(known)] = (max(0, int(low)), limit)
+            found[str(known)] = (max(0, int(low)) if low.is_Integer else 0, limit)
     return found
