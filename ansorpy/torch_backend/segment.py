@@ -18,7 +18,7 @@ from ansorpy.api.networks import NetworkSpec
 from ansorpy.api.repacking import NetworkPrograms, compile_programs
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.torch.arrays import array_of, tensor_of
-from ansorpy.frontend.torch.sizes import extent_of, symbols_of
+from ansorpy.frontend.torch.sizes import extent_of, linear_in
 from ansorpy.frontend.torch.translate import Translated, returned_by
 from ansorpy.options import those
 from ansorpy.runtime.compiled import CompiledModel
@@ -176,7 +176,7 @@ class _Place(NamedTuple):
 
 
 def _places(translated: Translated, part: GraphModule) -> list[_Place]:
-    """Where calls tell each dimension; extents that are not linear in one alone do not."""
+    """Where calls tell each dimension: extents that are one, or linear in one alone."""
     found = []
     values = [node.meta["val"] for node in part.graph.nodes if node.op == "placeholder"]
     for one in translated.inputs:
@@ -184,11 +184,9 @@ def _places(translated: Translated, part: GraphModule) -> list[_Place]:
         axes = range(value.dim()) if one.kind == "tensor" else [None]
         for axis in axes:
             extent: Any = extent_of(value if axis is None else value.shape[axis])
-            for symbol in symbols_of(extent):
-                scale = extent.coeff(symbol)
-                offset = extent - scale * symbol
-                if str(symbol) in translated.dims and scale.is_Integer and offset.is_Integer:
-                    found.append(_Place(str(symbol), one.number, axis, int(scale), int(offset)))
+            told = (extent, 1, 0) if str(extent) in translated.dims else linear_in(extent)
+            if told is not None and str(told[0]) in translated.dims:
+                found.append(_Place(str(told[0]), one.number, axis, *told[1:]))
     return found
 
 

@@ -179,8 +179,13 @@ def test_a_dimension_of_one_size_is_a_number() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "step", "why"),
-    [(-1, 4, 1, "range"), (5, 4, 1, "range"), (1, 4, 0, "range"), (3, 8, 4, "multiples of 4"),
-     (1, 1 << 63, 1, "beyond the largest size")],
+    [
+        (-1, 4, 1, "range"),
+        (5, 4, 1, "range"),
+        (1, 4, 0, "range"),
+        (3, 8, 4, "multiples of 4"),
+        (1, 1 << 63, 1, "beyond the largest size"),
+    ],
 )
 def test_impossible_ranges_are_refused(low: int, high: int, step: int, why: str) -> None:
     with pytest.raises(UsageError, match=why):

@@ -18,7 +18,7 @@ from torch.utils._sympy.functions import (
     PythonMod,
 )
 
-__all__ = ["Size", "SizeWriter", "Untranslatable", "extent_of", "symbols_of"]
+__all__ = ["Size", "SizeWriter", "Untranslatable", "extent_of", "linear_in", "symbols_of"]
 
 Size: TypeAlias = int | sympy.Expr
 """An extent: a number, or an expression of torch's symbols."""
@@ -49,6 +49,18 @@ def symbols_of(value: object) -> set[sympy.Symbol]:
     if isinstance(value, tuple | list):
         return set().union(*map(symbols_of, value))
     return set()
+
+
+def linear_in(extent: Size) -> tuple[sympy.Symbol, int, int] | None:
+    """The only symbol of *extent*, and what it is multiplied by and what is added; None if it is
+    not linear in one symbol."""
+    symbols = symbols_of(extent)
+    if isinstance(extent, int) or len(symbols) != 1:
+        return None
+    [symbol] = symbols
+    scale = extent.coeff(symbol)
+    offset = extent - scale * symbol
+    return (symbol, int(scale), int(offset)) if scale.is_Integer and offset.is_Integer else None
 
 
 _FOLDED: dict[type, str] = {sympy.Add: "Add", sympy.Mul: "Mul", Max: "Max", Min: "Min"}
