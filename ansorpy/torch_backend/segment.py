@@ -176,7 +176,7 @@ class _Place(NamedTuple):
 
 
 def _places(translated: Translated, part: GraphModule) -> list[_Place]:
-    """Where calls tell each dimension; extents that are none, and not linear in one, do not."""
+    """Where calls tell each dimension: extents that are one, or linear in one alone."""
     found = []
     values = [node.meta["val"] for node in part.graph.nodes if node.op == "placeholder"]
     for one in translated.inputs:
@@ -184,9 +184,9 @@ def _places(translated: Translated, part: GraphModule) -> list[_Place]:
         axes = range(value.dim()) if one.kind == "tensor" else [None]
         for axis in axes:
             extent: Any = extent_of(value if axis is None else value.shape[axis])
-            symbol, scale, offset = linear_in(extent) or (extent, 1, 0)
-            if str(symbol) in translated.dims:
-                found.append(_Place(str(symbol), one.number, axis, scale, offset))
+            told = (extent, 1, 0) if str(extent) in translated.dims else linear_in(extent)
+            if told is not None and str(told[0]) in translated.dims:
+                found.append(_Place(str(told[0]), one.number, axis, *told[1:]))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -131,6 +132,35 @@ def test_a_size_that_only_an_expression_of_it_tells(
         agrees(backend, function, torch.rand(size) + 2, compiled=compiled)
     [graph] = backend.graphs
     assert graph.segments[-1].packed == 1 and not graph.segments[-1].failure
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.pad(x, (0, -len(x) % 8)).reshape(-1, 8).relu(),
+        lambda x: torch.zeros(len(x) ** 2) + x.sum(),
+        lambda x: torch.ones(len(x) // 2).exp(),
+    ],
+    ids=["remainder", "square", "half"],
+)
+def test_sizes_that_python_computes(backend: Backend, function: Callable[..., Any]) -> None:
+    """What no tensor of a segment tells is one of its arguments."""
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    for size in (9, 16, 70):
+        agrees(backend, function, torch.randn(size), compiled=compiled)
+    assert not any(segment.failure for graph in backend.graphs for segment in graph.segments)
+
+
+def test_a_difference_of_sizes_is_a_size(backend: Backend) -> None:
+    """Torch knows from its guards that it is not below 0."""
+
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.lgamma(x[len(y) :]).relu() + x.sum() + y.sum()
+
+    compiled = torch.compile(function, backend=backend, dynamic=True)
+    for size in (9, 70):
+        agrees(backend, function, torch.rand(size) + 2, torch.rand(4), compiled=compiled)
+    assert not any(segment.failure for graph in backend.graphs for segment in graph.segments)
 
 
 def test_attention_takes_what_torch_does(backend: Backend) -> None:

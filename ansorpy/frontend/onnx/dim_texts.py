@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import reduce
 from shlex import quote
 
 from ansorpy.frontend.onnx.ratio import Ratio, ratio_of
@@ -18,7 +19,15 @@ __all__ = ["dim_flags", "extent_of", "names_in"]
 _LONGEST = 500
 """Longer texts are no expressions that an exporter wrote, and could be nested deeply."""
 _LARGEST = 1 << 40
-_ROUNDED = ("floor", "ceil", "ceiling", "trunc", "int")
+_LARGEST_FRACTION = 1 << 20
+"""Products with numbers of larger denominators, such as 0.7, are rounded."""
+_MOST_FACTORS = 8
+"""The largest power."""
+_ROUNDED = (
+    "floor", "ceil", "ceiling", "trunc", "int", "floortoint", "ceiltoint", "trunctoint",
+)  # fmt: skip
+_QUOTIENTS = ("inttruediv", "floattruediv", "cleandiv")
+_REMAINDERS = ("mod", "pythonmod")
 _EXTREMES = {"min": SizeOp.MIN, "max": SizeOp.MAX}
 
 
@@ -76,7 +85,9 @@ class _Evaluator:
             case ast.Name(id=name):
                 return ratio_of(self._sizes[name])
             case ast.Constant(value=int() | float() as number) if abs(number) < _LARGEST:
-                return ratio_of(number)
+                found = ratio_of(number)
+                if found.below <= _LARGEST_FRACTION:
+                    return found
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self._ratio(operand).times(Ratio(-1))
             case ast.BinOp(left=left, op=op, right=right):
@@ -89,6 +100,10 @@ class _Evaluator:
         if name in _ROUNDED and len(args) == 1:
             up = name.startswith("ceil")
             return Ratio(args[0].ceil() if up else args[0].floor())
+        if name == "tofloat" and len(args) == 1:
+            return args[0]
+        if name in (*_QUOTIENTS, *_REMAINDERS) and len(args) == 2:
+            return _combined(args[0], ast.Mod() if name in _REMAINDERS else ast.Div(), args[1])
         if name not in _EXTREMES or not args or any(arg.below != 1 for arg in args):
             raise _NotArithmetic
         found, *others = (arg.above for arg in args)
@@ -105,6 +120,8 @@ def _combined(a: Ratio, op: ast.operator, b: Ratio) -> Ratio:
             return a.plus(b.times(Ratio(-1)))
         case ast.Mult():
             return a.times(b)
+        case ast.Pow():
+            return _power(a, b)
     quotient = a.over(b)
     if quotient is None:
         raise _NotArithmetic
@@ -116,3 +133,10 @@ def _combined(a: Ratio, op: ast.operator, b: Ratio) -> Ratio:
         case ast.Mod():
             return a.plus(b.times(Ratio(-quotient.floor())))
     raise _NotArithmetic
+
+
+def _power(a: Ratio, b: Ratio) -> Ratio:
+    count = b.above
+    if not isinstance(count, int) or b.below != 1 or not 0 <= count <= _MOST_FACTORS:
+        raise _NotArithmetic
+    return reduce(Ratio.times, [a] * count, Ratio(1))

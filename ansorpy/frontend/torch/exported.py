@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +15,18 @@ from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 from torch.export.graph_signature import InputKind, OutputKind
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow, UsageError
+from ansorpy.frontend.onnx.default_sizes import default_range
+from ansorpy.frontend.onnx.dim_texts import dim_flags, names_in
 from ansorpy.frontend.torch.arrays import array_of
 from ansorpy.frontend.torch.decompositions import decompositions
 from ansorpy.frontend.torch.sizes import Untranslatable
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.translate import is_operator, refusal, translate
+from ansorpy.size_ranges import AnySize, size_of
 
 __all__ = ["ExportedNetwork", "network_of"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -28,12 +34,47 @@ class ExportedNetwork:
     """A module as a model, with the values of the inputs that are parameters and buffers.
 
     Args:
-        dims: The ranges of dimensions that have limits, by name.
+        limits: The least and the greatest size of dimensions, by name; None for no greatest one.
+            Other sizes may need another network: the module's code may have branches.
     """
 
     model: ModelProto
     constants: Mapping[str, NDArray[Any]]
-    dims: Mapping[str, tuple[int, int]]
+    limits: Mapping[str, tuple[int, int | None]]
+
+    def dims(self, given: Mapping[str, AnySize]) -> dict[str, AnySize]:
+        """The sizes of dimensions that have limits: those *given*, or else all.
+
+        Raises:
+            UsageError: A size that is given is beyond the limits.
+        """
+        found = dict(given)
+        for name, (low, high) in self.limits.items():
+            if name not in given:
+                found[name] = low, self._high(name, low) if high is None else high
+                continue
+            size = size_of(given[name], name)
+            least, most = (size, size) if isinstance(size, int) else (size.low, size.high)
+            if least < low or most > (most if high is None else high):
+                raise UsageError(
+                    f"the module was exported for {name} from {low} to "
+                    f"{'any size' if high is None else high}, not for {size}",
+                    hint="export it for more sizes: dynamic_shapes=",
+                )
+        return found
+
+    def _high(self, name: str, low: int) -> int:
+        """A greatest size for a dimension that has none: the usual, or a few times the least."""
+        usual = next(
+            default_range(name, info, axis).high
+            for info in self.model.graph.input
+            for axis, dim in enumerate(info.type.tensor_type.shape.dim)
+            if name == dim.dim_param or name in (names_in(dim.dim_param) or ())
+        )
+        high = max(usual, 4 * low)
+        flags = dim_flags({name: f"{low}..{high}"})
+        _LOG.warning("the module has no largest size; assuming %s", flags)
+        return high
 
 
 def network_of(
@@ -80,13 +121,13 @@ def network_of(
         translated = translate(graph, name, called=_dim_names(program, specified))
     except Untranslatable as error:
         raise _unsupported(name, [UnsupportedRow(error.node, "", attribute=str(error))]) from None
-    dims = {
+    limits = {
         # Sizes from 2 on are what torch assumes, not what it checks: 1 is possible, too.
         name: (1 if low == 2 else low, high)
         for name, (low, high) in translated.dims.items()
-        if high is not None
+        if high is not None or low > 2
     }
-    return ExportedNetwork(translated.model, _constants(program), dims)
+    return ExportedNetwork(translated.model, _constants(program), limits)
 
 
 def _exported(

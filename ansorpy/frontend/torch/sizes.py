@@ -57,15 +57,15 @@ def larger(a: Size, b: Size) -> Size:
 
 
 def linear_in(extent: Size) -> tuple[sympy.Symbol, int, int] | None:
-    """The symbol, scale and offset of a size that is linear in one symbol; None for others."""
-    if not isinstance(extent, sympy.Expr) or len(extent.free_symbols) != 1:
+    """The only symbol of *extent*, and what it is multiplied by and what is added; None if it is
+    not linear in one symbol."""
+    symbols = symbols_of(extent)
+    if isinstance(extent, int) or len(symbols) != 1:
         return None
-    [symbol] = symbols_of(extent)
+    [symbol] = symbols
     scale = extent.coeff(symbol)
     offset = extent - scale * symbol
-    if not (scale.is_Integer and offset.is_Integer and scale > 0):
-        return None
-    return symbol, int(scale), int(offset)
+    return (symbol, int(scale), int(offset)) if scale.is_Integer and offset.is_Integer else None
 
 
 _FOLDED: dict[type, str] = {sympy.Add: "Add", sympy.Mul: "Mul", Max: "Max", Min: "Min"}

@@ -13,12 +13,23 @@ import torch
 from onnx import ModelProto, ValueInfoProto
 from torch.fx import Graph, Node
 
-from ansorpy.frontend.torch.sizes import Size, Untranslatable, extent_of, linear_in, symbols_of
+from ansorpy.frontend.onnx.dim_texts import extent_of as shape_extent
+from ansorpy.frontend.onnx.dim_texts import names_in
+from ansorpy.frontend.torch.sizes import (
+    Size,
+    Untranslatable,
+    extent_of,
+    linear_in,
+    symbols_of,
+)
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer, model_of, port
+from ansorpy.ir.extents import dim, least
 
 __all__ = ["Input", "Translated", "is_operator", "is_size", "refusal", "returned_by", "translate"]
 
+_MOST = 1 << 31
+"""Sizes from here on are no limits."""
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range")
 """Operators that only check what the guards of torch have ensured."""
 
@@ -81,7 +92,7 @@ def translate(
     used = [one for one in inputs if one.name in read or one.kind == "tensor"]
     ports = [_port(one, holders[one.number], called) for one in used]
     made = [port(*value._replace(shape=_renamed(value.shape, called))) for value in outputs]
-    dims = {called.get(name, name): sizes for name, sizes in _dims(holders, used).items()}
+    dims = _dims(holders, used, called)
     return Translated(model_of(name, writer, ports, made), tuple(used), dims)
 
 
@@ -258,22 +269,55 @@ def _outputs(w: Writer, values: Sequence[Any]) -> list[Value]:
     return found
 
 
-def _dims(holders: Sequence[Node], inputs: Sequence[Input]) -> dict[str, tuple[int, int | None]]:
-    """The range of each symbol in the shapes of *inputs*.
+def _dims(
+    holders: Sequence[Node], inputs: Sequence[Input], called: Mapping[str, str]
+) -> dict[str, tuple[int, int | None]]:
+    """The range of each dimension in the shapes of *inputs*.
 
-    An extent is a dimension itself if no other one tells the symbols in it.
+    They are the symbols; but an extent that cannot be computed from symbols that other extents tell
+    is a dimension itself.
     """
-    vals = [(one.kind, holders[one.number].meta["val"]) for one in inputs if one.kind != "number"]
-    sizes = [size for kind, val in vals for size in ([val] if kind == "size" else val.shape)
-             if isinstance(size, torch.SymInt)]  # fmt: skip
-    told = {part[0] for size in sizes if (part := linear_in(extent_of(size)))}
+    given = [
+        (size, extent_of(size))
+        for one in inputs
+        if one.kind != "number"
+        for size in _sizes_of(holders[one.number].meta["val"])
+        if isinstance(size, torch.SymInt)
+    ]
+    linear = filter(None, (linear_in(extent) for _, extent in given))
+    told = {symbol for symbol, _, _ in linear}
     found: dict[str, tuple[int, int | None]] = {}
-    for size in sizes:
-        extent = extent_of(size)
-        symbols = symbols_of(extent)
-        for known in symbols if symbols <= told else [extent]:
-            ranges = size.node.shape_env.bound_sympy(known)
-            low, high = ranges.lower, ranges.upper
-            limit = int(high) if high.is_Integer and high < sympy.Integer(1 << 31) else None
-            found[str(known)] = (max(0, int(low)) if low.is_Integer else 0, limit)
+    for size, extent in given:
+        symbols, bound = symbols_of(extent), size.node.shape_env.bound_sympy
+        limits = {symbol: _limits(bound(symbol)) for symbol in symbols}
+        if not (symbols <= told and _is_size_of(extent, limits)):
+            limits = {extent: _limits(bound(extent))}
+        for known, sizes in limits.items():
+            [shown] = _renamed([known], called)
+            found[str(shown)] = sizes
     return found
+
+
+def _is_size_of(
+    extent: sympy.Expr, limits: Mapping[sympy.Symbol, tuple[int, int | None]]
+) -> bool:  # fmt: skip
+    """Whether the importer can compute *extent* from its symbols, and sees that it is a size."""
+    text = str(extent)
+    if names_in(text) is None:
+        return False
+    sizes = {
+        str(symbol): dim(str(symbol), low, max(low, _MOST if high is None else high))
+        for symbol, (low, high) in limits.items()
+    }
+    return least(shape_extent(text, sizes)) >= 0
+
+
+def _sizes_of(val: Any) -> Sequence[Any]:
+    return val.shape if isinstance(val, torch.Tensor) else [val]
+
+
+def _limits(bounds: Any) -> tuple[int, int | None]:
+    """The least and the greatest size within *bounds*; None if that is not known."""
+    low, high = bounds.lower, bounds.upper
+    limit = int(high) if high.is_Integer and high < sympy.Integer(_MOST) else None
+    return max(0, int(low)) if low.is_Integer else 0, limit

@@ -60,6 +60,19 @@ def test_sizes_are_rounded_down_below_zero_too() -> None:
     assert str(graph.types[graph.outputs[0].value].shape[1]) == "8*((columns + 7)//8)"
 
 
+def test_sizes_that_a_branch_does_not_take_are_out_of_range() -> None:
+    class Branched(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if x.shape[1] > 5 else x * 3
+
+    columns = torch.export.Dim("columns", min=6)
+    network = network_of(Branched(), (torch.randn(2, 9),), {"x": {1: columns}})
+    assert network.dims({}) == {"columns": (6, 512)}
+    assert network.dims({"columns": (7, 900)}) == {"columns": (7, 900)}
+    with pytest.raises(UsageError, match="from 6 to any size, not for 5,9"):
+        network.dims({"columns": [5, 9]})
+
+
 def test_inputs_keep_their_names_and_parameters_are_constants() -> None:
     network = network_of(Normed().eval(), (torch.randn(2, 6),))
     names = [info.name for info in network.model.graph.input]
