@@ -139,7 +139,7 @@ def _precision(given: str) -> Precision:
 def _require_whole(name: str, value: object, least: int, most: int | None = None) -> None:
     if not isinstance(value, Integral) or value < least:
         raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if most is not None and value > most:
+    if most is not None and not value <= most:
         raise UsageError(f"{name} must be at most {most}, got {value!r}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,7 +171,8 @@ def test_an_unknown_name_says_what_there_is(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", PARTS)
 def test_what_is_no_part_is_refused_before_the_search(kind: str) -> None:
-    for given in (None, 3, int, Path if kind == "measure" else TimingPolicy()):
+    others: list[Any] = [None, 3, int, Path if kind == "measure" else TimingPolicy()]
+    for given in others:
         with pytest.raises(UsageError, match=f"is no {PARTS[kind].kind}: it has no ") as error:
             Parts(**{kind: given})
         assert "derive your own from ansorpy." in str(error.value.hint)
