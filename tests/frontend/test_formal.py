@@ -145,9 +145,9 @@ def test_what_is_ambiguous_is_not_mended() -> None:
 def test_types_that_contradict_each_other_are_refused() -> None:
     made = model()
     untyped(made)
-    kinds = (np.float32, np.int64)
-    values, places = (numpy_helper.from_array(np.arange(3, dtype=kind)) for kind in kinds)
-    values.name = "x"  # the name of an input, which is no sparse tensor
+    # The name is that of an input, which is no sparse tensor.
+    values = numpy_helper.from_array(np.arange(3, dtype=np.float32), "x")
+    places = numpy_helper.from_array(np.arange(3, dtype=np.int64))
     made.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 3]))
     with pytest.raises(ForeignFile, match="the ONNX model is not valid"):
         load(made)
