@@ -92,7 +92,7 @@ def test_dimensions_have_the_names_that_nested_inputs_are_given() -> None:
     assert dims == ["rows", "rows", "columns"]
     shapes = torch.export.ShapesCollection()
     shapes[inputs[1]] = {0: columns}
-    assert network_of(Pair(), inputs, shapes).dims == {"columns": (1, 8)}
+    assert network_of(Pair(), inputs, shapes).limits == {"columns": (1, 8)}
 
 
 def test_operators_without_translation_are_all_listed() -> None:

@@ -31,12 +31,10 @@ def constant(ctx: NodeContext) -> str:
         dtype_of(sparse.values.data_type)
         return _add(ctx, array_of(sparse))
     tensor: TensorProto | None = ctx.attr("value", None)
-    sparse: SparseTensorProto | None = ctx.attr("sparse_value", None)
-    held = sparse or tensor
-    if held is None:
+    if tensor is None:
         raise Unsupported("value", "only tensors and numbers can be constants")
-    dtype_of(held.values.data_type if isinstance(held, SparseTensorProto) else held.data_type)
-    return _add(ctx, array_of(held))
+    dtype_of(tensor.data_type)
+    return _add(ctx, array_of(tensor))
 
 
 def constant_of_shape(ctx: NodeContext) -> str:
