@@ -165,9 +165,10 @@ def _layer_norm(
     w: Writer, x: Value, extents: Sequence[Size], weight: Value | None, bias: Value | None,
     eps: float,
 ) -> tuple[str | None, ...]:  # fmt: skip
-    parts = _affine(w, weight, bias, extents, x.dtype)
-    found = w.op("LayerNormalization", x, *parts, axis=-len(extents), epsilon=float(eps))
-    return found, None, None
+    wide = x.dtype if weight is None else torch.promote_types(x.dtype, weight.dtype)
+    parts = (w.as_type(x, wide), *_affine(w, weight, bias, extents, wide))
+    found = w.op("LayerNormalization", *parts, axis=-len(extents), epsilon=float(eps))
+    return found if wide == x.dtype else w.cast(found, x.dtype), None, None
 
 
 def _group_norm(
