@@ -210,6 +210,8 @@ def test_operators_of_sets_in_which_nobody_has_them(made: ModelProto) -> None:
         load(made)
 
 
-def test_groups_with_other_statistics_are_refused() -> None:
+def test_groups_with_other_statistics_or_of_unknown_number_are_refused() -> None:
     with pytest.raises(UnsupportedModel, match="stash_type=10"):
         load(of_set("GroupNormalization", 21, (6, 6), num_groups=3, stash_type=10))
+    with pytest.raises(UnsupportedModel, match="num_groups=0"):
+        load(of_set("GroupNormalization", 18, (3, 3)))

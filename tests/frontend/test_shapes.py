@@ -109,6 +109,7 @@ def test_one_dimension_has_one_range() -> None:
         ("TruncToInt(0.5*ToFloat(past))", "past//2"),
         ("seq**2", "seq*seq"),
         ("seq**past", "seq**past"),
+        ("((seq + past)**8)**8", "((seq + past)**8)**8"),
         ("floor(0.7*seq)", "floor(0.7*seq)"),
         ("other + seq", "other + seq"),
         ("batch-size", "batch-size"),

@@ -9,6 +9,8 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, helper, inliner
 
+from ansorpy.frontend.onnx.nodes import all_of
+
 __all__ = ["with_definitions"]
 
 _DOMAIN = "ansorpy.definitions"
@@ -101,7 +103,7 @@ def _in_versions(function: FunctionProto, versions: Mapping[str, int]) -> Functi
     """
     for opset in function.opset_import:
         wanted = versions.get(opset.domain, opset.version)
-        used = {n.op_type for n in _all_of(function.node) if n.domain == opset.domain}
+        used = {n.op_type for n in all_of(function.node) if n.domain == opset.domain}
         forms = (_form(name, opset.domain, v) for v in (opset.version, wanted) for name in used)
         if len(set(forms)) != len(used):
             return None
@@ -114,11 +116,3 @@ def _form(operator: str, domain: str, version: int) -> tuple[str, ...]:
     schema = onnx.defs.get_schema(operator, version, domain)
     ports = [port.name for port in (*schema.inputs, *schema.outputs)]
     return (operator, *ports, *sorted(schema.attributes))
-
-
-def _all_of(nodes: Iterable[NodeProto]) -> Iterable[NodeProto]:
-    """*nodes* and those of their bodies."""
-    for node in nodes:
-        yield node
-        for attribute in node.attribute:
-            yield from _all_of(attribute.g.node)

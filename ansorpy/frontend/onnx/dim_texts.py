@@ -20,9 +20,9 @@ _LONGEST = 500
 """Longer texts are no expressions that an exporter wrote, and could be nested deeply."""
 _LARGEST = 1 << 40
 _LARGEST_FRACTION = 1 << 20
-"""Products with numbers of larger denominators, such as 0.7, are rounded."""
+"""Numbers of larger denominators, such as 0.7, are no arithmetic: their products are rounded."""
 _MOST_FACTORS = 8
-"""The largest power."""
+"""The largest power; powers of powers would be products of thousands of terms."""
 _ROUNDED = (
     "floor", "ceil", "ceiling", "trunc", "int", "floortoint", "ceiltoint", "trunctoint",
 )  # fmt: skip
@@ -90,6 +90,8 @@ class _Evaluator:
                     return found
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self._ratio(operand).times(Ratio(-1))
+            case ast.BinOp(left=left, op=ast.Pow()) if any(map(_is_power, ast.walk(left))):
+                raise _NotArithmetic
             case ast.BinOp(left=left, op=op, right=right):
                 return _combined(self._ratio(left), op, self._ratio(right))
             case ast.Call(func=ast.Name(id=name), args=[*args], keywords=[]):
@@ -133,6 +135,10 @@ def _combined(a: Ratio, op: ast.operator, b: Ratio) -> Ratio:
         case ast.Mod():
             return a.plus(b.times(Ratio(-quotient.floor())))
     raise _NotArithmetic
+
+
+def _is_power(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
 
 
 def _power(a: Ratio, b: Ratio) -> Ratio:

@@ -31,7 +31,7 @@ from ansorpy.frontend.onnx.control.sequences import identity
 from ansorpy.frontend.onnx.control.values import Maybe, Value, leaves
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.equations import lengthened, solved
-from ansorpy.frontend.onnx.nodes import needed, signature
+from ansorpy.frontend.onnx.nodes import STANDARD, needed, signature
 from ansorpy.frontend.onnx.quantized.narrow import (
     CARRIES,
     READS,
@@ -51,7 +51,6 @@ from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, advice_of, pinnable, 
 from ansorpy.frontend.onnx.registry import (
     CONTROL,
     ON_SHAPES,
-    STANDARD,
     Translate,
     has_importer,
     importer_of,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
 
-from ansorpy.frontend.onnx.nodes import bodies_of
+from ansorpy.frontend.onnx.nodes import all_of, bodies_of
 
 __all__ = ["complete"]
 
@@ -22,25 +22,17 @@ def complete(model: ModelProto) -> None:
     """
     defaults = {_key(f.domain, f.name, f.overload): f.attribute_proto for f in model.functions}
     for nodes in (model.graph.node, *(function.node for function in model.functions)):
-        for node in _all_of(nodes):
+        for node in all_of(nodes):
             left_out = defaults.get(_key(node.domain, node.op_type, node.overload), ())
             _add_missing(node, left_out)
     for function in model.functions:
-        for node in _all_of(function.node):
+        for node in all_of(function.node):
             for body in bodies_of(node):
                 _copy_given_outputs(body)
 
 
 def _key(domain: str, name: str, overload: str) -> _Key:
     return ("" if domain == "ai.onnx" else domain), name, overload
-
-
-def _all_of(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """*nodes* and those of their bodies."""
-    for node in nodes:
-        yield node
-        for body in bodies_of(node):
-            yield from _all_of(body.node)
 
 
 def _add_missing(node: NodeProto, defaults: Iterable[AttributeProto]) -> None:

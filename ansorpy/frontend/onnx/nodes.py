@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from onnx import GraphProto, NodeProto
 
-__all__ = ["all_nodes", "bodies_of", "names_read", "needed", "signature"]
+__all__ = ["STANDARD", "all_nodes", "all_of", "bodies_of", "names_read", "needed", "signature"]
+
+STANDARD = ("", "ai.onnx")
+"""Names of the domain of ONNX's own operators."""
 
 
 def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
     """The nodes of *graph*, including those inside its nodes' subgraphs."""
-    for node in graph.node:
+    return all_of(graph.node)
+
+
+def all_of(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """*nodes* and those inside their subgraphs."""
+    for node in nodes:
         yield node
         for body in bodies_of(node):
-            yield from all_nodes(body)
+            yield from all_of(body.node)
 
 
 def bodies_of(node: NodeProto) -> Iterator[GraphProto]:

@@ -23,7 +23,7 @@ from onnx import (
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx.local_functions import complete
-from ansorpy.frontend.onnx.nodes import all_nodes
+from ansorpy.frontend.onnx.nodes import STANDARD, all_nodes
 from ansorpy.graph.ir import Array
 
 __all__ = [
@@ -62,9 +62,9 @@ def read(source: str | Path | ModelProto) -> ModelProto:
         ForeignFile: The file cannot be read or does not contain an ONNX model.
     """
     if isinstance(source, ModelProto):
-        return _inlined(_whole(source, "the model object"))
+        return _inlined(_whole(source, "the model object"), is_ours=False)
     path = Path(source)
-    return _with_weights(_inlined(_light(path)), path)
+    return _with_weights(_inlined(_light(path), is_ours=True), path)
 
 
 def read_file(path: Path) -> ModelProto:
@@ -118,12 +118,15 @@ def _not_onnx(what: str, why: str) -> ForeignFile:
     )
 
 
-def _inlined(model: ModelProto) -> ModelProto:
-    """*model* with the nodes of its functions in place of calls to them."""
+def _inlined(model: ModelProto, is_ours: bool) -> ModelProto:
+    """*model* with the nodes of its functions in place of calls to them.
+
+    It is changed if *is_ours*, and copied if a caller holds it.
+    """
     if not model.functions:
         return model
     try:
-        model = copied(model)
+        model = model if is_ours else copied(model)
         complete(model)
         inlined = inliner.inline_local_functions(model)
     except EncodeError:
@@ -190,7 +193,7 @@ def opset_of(model: ModelProto, domain: str = "") -> int:
     That is 1 if it names no operator set at all, as old models do.  If it names only others, it is
     the newest one: then none of its nodes is of this set.
     """
-    names = ("", "ai.onnx") if domain == "" else (domain,)
+    names = STANDARD if domain == "" else (domain,)
     versions = [o.version for o in model.opset_import if o.domain in names]
     newest = onnx.defs.onnx_opset_version() if domain == "" and model.opset_import else 1
     return max(versions, default=newest)
@@ -220,7 +223,7 @@ def _for_onnx(model: ModelProto) -> ModelProto:
     light, opset = without_weights(model), opset_of(model)
     others = [n for n in all_nodes(light.graph) if opset in _ONLY_ONNXRUNTIME.get(n.op_type, ())]
     for node in others:
-        node.domain = node.domain or "com.microsoft"
+        node.domain = "com.microsoft" if node.domain in STANDARD else node.domain
     if others and all(one.domain != "com.microsoft" for one in light.opset_import):
         light.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     return light

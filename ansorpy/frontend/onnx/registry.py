@@ -22,6 +22,7 @@ from ansorpy.frontend.onnx.custom import CUSTOM, Definition, import_custom
 from ansorpy.frontend.onnx.images import patches, regions, resize, sampling, unpool
 from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
 from ansorpy.frontend.onnx.ml import features, linear, support_vectors, trees
+from ansorpy.frontend.onnx.nodes import STANDARD
 from ansorpy.frontend.onnx.operators import (
     activation,
     attention,
@@ -52,15 +53,12 @@ from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 from ansorpy.frontend.onnx.training import losses, optimisers
 
 __all__ = [
-    "CONTROL", "ON_SHAPES", "OPERATORS", "STANDARD", "Translate", "has_importer", "importer_of",
+    "CONTROL", "ON_SHAPES", "OPERATORS", "Translate", "has_importer", "importer_of",
     "is_known", "operator_of", "register_op", "unknown_advice", "unregister_op",
 ]  # fmt: skip
 
 Translate = Callable[[NodeContext], str | tuple[str, ...]]
 Defined = TypeVar("Defined", bound=Definition)
-
-STANDARD = ("", "ai.onnx")
-"""The names of onnx's own domain."""
 
 
 def operator_of(node: NodeProto) -> str:

@@ -57,6 +57,7 @@ def body_of(ctx: NodeContext, name: str) -> GraphProto:
     bodies: dict[str, GraphProto] = {a.name: a.g for a in ctx.node.attribute}
     body = bodies[name]
     held = {tensor.name for tensor in body.initializer}
+    held.update(tensor.values.name for tensor in body.sparse_initializer)
     given = [info for info in body.input if info.name not in held]
     if len(given) == len(body.input):
         return body

@@ -147,7 +147,7 @@ def group_normalization(ctx: NodeContext) -> str:
     """
     ctx.require_float()
     _refuse_other_stash(ctx)
-    shape, groups = ctx.shape(), ctx.attr("num_groups", 1)
+    shape, groups = ctx.shape(), ctx.attr("num_groups", 0)
     batch, channels, *spatial = shape
     if groups < 1 or channels % groups:
         raise Unsupported(f"num_groups={groups}", f"it must divide the {channels} channels")
