@@ -124,7 +124,7 @@ class Registry(Generic[T]):
         *choice* is a name, a factory, or a part, which each call copies.
 
         Raises:
-            UsageError: The name is unknown, or *choice* is no such part.
+            UsageError: The name is unknown, or what was chosen is no such part.
         """
         if isinstance(choice, str):
             return self._named(choice)
@@ -160,7 +160,7 @@ class Registry(Generic[T]):
         """Refuse an object or a class without what the protocol names.
 
         Of a class, only methods are asked for, as its objects may get attributes when they are
-        made; of a function, nothing.
+        made; of a function, nothing.  What is still abstract counts as missing.
         """
         if self._protocol is None or isroutine(given) or isinstance(given, partial):
             return
@@ -169,7 +169,8 @@ class Registry(Generic[T]):
             name for name, member in vars(self._protocol).items()
             if not name.startswith("_") and (callable(member) or not is_class)
         ]  # fmt: skip
-        missing = [name for name in wanted if not hasattr(given, name)]
+        abstract = getattr(given, "__abstractmethods__", ())
+        missing = [name for name in wanted if name in abstract or not hasattr(given, name)]
         if missing:
             base = f"{self._protocol.__module__}.{self._protocol.__qualname__}"
             raise UsageError(
@@ -184,7 +185,9 @@ class Registry(Generic[T]):
             module, _, attribute = self._homes[name].partition(":")
             return cast(Callable[[], T], getattr(import_module(module), attribute))
         if name in self._installed:
-            return cast(Callable[[], T], self._installed[name].load())
+            installed = self._installed[name].load()
+            self._demand_part(installed)
+            return cast(Callable[[], T], installed)
         raise UsageError(
             f'unknown {self.kind} "{name}"',
             hint=f"known are {', '.join(self)}; a script of your own can register more",

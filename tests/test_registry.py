@@ -92,13 +92,32 @@ def test_naming_a_part_loads_nothing() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_installed_package_adds_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Flat(Part):
+    """A part that can be flattened."""
+
+    def flatten(self) -> None: ...
+
+
+@pytest.fixture
+def bent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package with a part "bent"."""
     folder = tmp_path / "bent-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Name: bent\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_text("[ansorpy.shape]\nbent = tests.test_registry:Part\n")
     monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("bent")
+def test_an_installed_package_adds_its_own() -> None:
     registry = shapes()
     assert registry.group == "ansorpy.shape"
     assert registry.names == ("plain", "bent") and "bent" in registry
     assert isinstance(registry.one("bent"), Part)
+
+
+@pytest.mark.usefixtures("bent")
+def test_what_a_package_installs_is_checked_as_well() -> None:
+    registry: Registry[Flat] = Registry("shape", {}, Flat)
+    with pytest.raises(UsageError, match="Part'> is no shape: it has no flatten"):
+        registry.factory("bent")

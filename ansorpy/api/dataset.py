@@ -111,7 +111,10 @@ def record_dataset(
         with open_machines(LOCAL, measuring, machine) as runner:
             recorder, others = Recorder(runner, options), OtherProcesses()
             for found in recorder.record(_fresh(sources, machine, recording.dataset)):
-                listener(recording.take(_undisturbed(found, others.busy_cores())))
+                # A skipped task may come between the halves of another one, whose window goes on.
+                if isinstance(found, MeasuredTask):
+                    found = _undisturbed(found, others.busy_cores())
+                listener(recording.take(found))
                 if time.monotonic() - recording.began_at > time_limit_s:
                     break
     finally:
@@ -119,10 +122,10 @@ def record_dataset(
     return recording.dataset
 
 
-def _undisturbed(found: MeasuredTask | Skipped, others: float) -> MeasuredTask | Skipped:
+def _undisturbed(found: MeasuredTask, others: float) -> MeasuredTask | Skipped:
     """*found*, unless its programs shared cores: *others* kept so many busy meanwhile."""
     spare = available_cores() - found.task.threads
-    if isinstance(found, Skipped) or others - spare <= _MOST_SHARED:
+    if others - spare <= _MOST_SHARED:
         return found
     reason = f"other processes kept {others:.1f} of {available_cores()} cores busy"
     return Skipped(found.task, found.source, reason)

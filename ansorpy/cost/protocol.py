@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -19,9 +20,11 @@ __all__ = [
 class CostModel(Protocol):
     """Ranks programs of one task; scores of different tasks are not comparable."""
 
+    @abstractmethod
     def predict(self, task: Task, programs: Programs) -> Floats:
         """Score of each program: positive, finite, and in proportion to its speed."""
 
+    @abstractmethod
     def learn(self, task: Task, programs: Programs, seconds: Floats) -> Samples | None:
         """Remember measured programs, with the seconds of each; infinite ones mean failure.
 
@@ -29,6 +32,7 @@ class CostModel(Protocol):
         (:class:`Remembering`).
         """
 
+    @abstractmethod
     def refit(self) -> None:
         """Train on everything learned so far."""
 

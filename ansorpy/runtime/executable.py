@@ -176,7 +176,7 @@ class Executable:
 
         Raises:
             UsageError: An output shares memory with another tensor, or *threads* is not a whole
-                number of at least 1.
+                number from 1 to 2147483647.
             CodegenError: The code returned an error.
         """
         try:
@@ -215,7 +215,7 @@ class Executable:
         None is created if its size depends on the shapes of a call.
 
         Raises:
-            UsageError: *threads* is below 1.
+            UsageError: As :meth:`run`.
         """
         if not self._is_sized:
             context = self._context((), threads)[0]
@@ -271,7 +271,9 @@ class Executable:
         It is asked with the tables of *context*, where it leaves the shapes of the outputs.
         """
         if not isinstance(threads, Integral) or not 1 <= threads <= _MOST_THREADS:
-            raise UsageError(f"threads must be a whole number of at least 1, got {threads!r}")
+            raise UsageError(
+                f"threads must be a whole number from 1 to {_MOST_THREADS}, got {threads!r}"
+            )
         context.shapes, size = None, ctypes.c_size_t()
         if self._is_sized:
             _set_shapes(context.inputs, given)

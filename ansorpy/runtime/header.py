@@ -80,10 +80,10 @@ def build_command(library: Path, threads: int) -> str:
     if form is Form.SO:
         return f"cc -O2 {example} -o example ./{file} -Wl,-rpath,'$ORIGIN'"
     compiler = "clang" if form is Form.LL else "cc"  # gcc reads no LLVM IR
-    libraries = "-pthread"
+    libraries = "-lm -pthread"
     if form is Form.C:
-        libraries = "-fopenmp" if threads > 1 else ""
-    return f"{compiler} -O2 {example} {file} -lm {libraries} -o example".replace("  ", " ")
+        libraries = "-lm -fopenmp" if threads > 1 else "-lm"
+    return f"{compiler} -O2 {example} {file} {libraries} -o example"
 
 
 def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -16,6 +17,7 @@ __all__ = ["Selector", "deviation_of", "different"]
 class Selector(Protocol):
     """Picks candidates from a pool, never the same one twice."""
 
+    @abstractmethod
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
         """At most *n* candidates."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +85,7 @@ class Preparing(Protocol):
 class Strategy(Protocol):
     """Proposes candidates and receives their results."""
 
+    @abstractmethod
     def ask(self, context: Context, n: int) -> Pool:
         """A pool of at least *n* candidates to pick from, fewer if it finds no others.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -20,13 +21,16 @@ class TransferSource(Protocol):
     """
 
     @property
+    @abstractmethod
     def own(self) -> bool:
         """Whether strategy and model learn from the task's own earlier trials."""
 
     @property
+    @abstractmethod
     def others(self) -> bool:
         """Whether the model learns from all earlier trials on this machine."""
 
+    @abstractmethod
     def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
         """Candidates to measure before any other, the most promising first.
 

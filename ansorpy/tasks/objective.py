@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -58,12 +59,15 @@ class Objective(Protocol):
     """
 
     @property
+    @abstractmethod
     def reads(self) -> frozenset[str]:
         """The fields among ``bound_s`` and ``baseline_s`` that affect the objective."""
 
+    @abstractmethod
     def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
         """Its current value; tasks without a correct program are left out."""
 
+    @abstractmethod
     def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
         """Its change per second of each task; never negative."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -25,6 +26,7 @@ class Round:
 class TaskScheduler(Protocol):
     """Chooses the task of the next round; each run has its own scheduler, which may keep state."""
 
+    @abstractmethod
     def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
         """A round of an alive task with positive gradient; None when no task is worth a round."""
 

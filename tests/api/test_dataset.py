@@ -80,6 +80,19 @@ def test_tasks_that_shared_the_cores_are_recorded_later(
     assert [each.source for each in read_dataset(path).tasks.values()] == ["a", "b"]
 
 
+def test_a_skipped_task_does_not_hide_what_ran_beside_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = available_cores()
+    record_by_formula(monkeypatch, cores - 1 + 0.8)
+    given = [*SOURCES[:2], ("c", matmul(2048, 2048, 2048))]
+    skipped, refused, kept = _recorded(
+        tmp_path / "d.npz", [(name, replace(task, threads=1)) for name, task in given]
+    )
+    assert skipped.endswith("nothing: its programs would take too long")
+    assert f"of {cores} cores busy" in refused and kept.endswith("programs/s")
+
+
 def test_a_file_that_is_something_else_is_refused_and_kept(tmp_path: Path) -> None:
     (tmp_path / "d.npz").write_text("mine")
     with pytest.raises(ForeignFile, match="is not a dataset"):

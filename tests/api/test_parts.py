@@ -16,18 +16,24 @@ from ansorpy.api.parts import PARTS, Parts
 from ansorpy.api.plugins import load_plugins
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import declared
 from ansorpy.rules.placed_sketch import SketchSampler
+from ansorpy.search.selector import Selector
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategy import Strategy
+from ansorpy.search.transfer import TransferSource
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Objective
 from ansorpy.tasks.recorded_request import described, differences
+from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul
@@ -179,6 +185,23 @@ def test_what_is_no_part_is_refused_before_the_search(kind: str) -> None:
     with pytest.raises(UsageError, match="<class 'int'> is no "):
         PARTS[kind].register("whole")(int)
     assert "whole" not in PARTS[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "base"),
+    [
+        ("strategy", Strategy),
+        ("selector", Selector),
+        ("cost_model", CostModel),
+        ("scheduler", TaskScheduler),
+        ("objective", Objective),
+        ("transfer", TransferSource),
+    ],
+)
+def test_what_only_derives_from_the_base_is_refused(kind: str, base: type) -> None:
+    empty = type("Empty", (base,), {})
+    with pytest.raises(UsageError, match=f"Empty'> is no {PARTS[kind].kind}: it has no "):
+        Parts(**{kind: empty})
 
 
 @pytest.mark.parametrize("kind", list(PARTS))

@@ -93,10 +93,10 @@ def test_the_next_command_states_a_size_of_each_dimension(library: str, version:
 
 @pytest.mark.parametrize("form", ["a", "c", "s"])
 def test_the_next_command_builds_an_example_of_any_name(form: str) -> None:
-    path, lookup = Path(f"some where/my net.{form}"), Lookup(Path("net.onnx"), threads=1)
+    path, lookup = Path(f"some where/my  net.{form}"), Lookup(Path("net.onnx"), threads=1)
     folder, command = next_command.after_library(path, lookup, 1).split(" && ")
     assert shlex.split(folder) == ["cd", "some where"]
-    assert shlex.split(command)[:4] == ["cc", "-O2", "my net_example.c", f"my net.{form}"]
+    assert shlex.split(command)[:4] == ["cc", "-O2", "my  net_example.c", f"my  net.{form}"]
 
 
 @pytest.fixture

@@ -130,10 +130,3 @@ def test_sparse_constants_are_filled_up_with_zeros(
         model.graph.sparse_initializer.append(sparse)
     network = assert_same_as_onnxruntime(model, rng)
     assert [info.name for info in network.inputs] == ["x"]
-
-
-def test_a_sparse_constant_is_filled_up_with_zeros(rng: np.random.Generator) -> None:
-    places = numpy_helper.from_array(np.array([1, 3, 11]))
-    held = helper.make_sparse_tensor(numpy_helper.from_array(normal(3)), places, [3, 4])
-    nodes = [node("Constant", [], ["w"], sparse_value=held), node("MatMul", ["x", "w"], ["y"])]
-    assert_same_as_onnxruntime(graph_model(nodes, {"x": (2, 3)}, ["y"]), rng)

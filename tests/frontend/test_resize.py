@@ -111,6 +111,23 @@ def test_integers_are_interpolated(kind: str, opset: int) -> None:
     np.testing.assert_allclose(got.astype(np.int64), want, rtol=0, atol=1)
 
 
+@pytest.mark.parametrize(
+    ("row", "scale", "wanted"),
+    [
+        ([0, 1], 2.0, [0, 0, 0, 1]),  # 0.75 is cut
+        ([101] * 5, 3.3, [101] * 16),  # in float32, some would be a little less, and cut
+    ],
+)
+def test_interpolated_integers_are_cut(row: list[int], scale: float, wanted: list[int]) -> None:
+    types = {"x0": TensorProto.INT32, "y0": TensorProto.INT32}
+    operands = [None, np.asarray([1, scale], np.float32)]
+    model = operator_model("Resize", [(1, len(row))], operands, 19, types=types, mode="linear")
+    x = np.asarray([row], np.int32)
+    (got,) = run_network(compiled(model), {"x0": x})
+    (expected,) = peer(model).run(None, {"x0": x})
+    assert got.tolist() == expected.tolist() == [wanted]
+
+
 def test_one_and_three_spatial_axes() -> None:
     for shape, to in (((2, 3, 5), [2, 3, 9]), ((1, 2, 3, 4, 5), [1, 2, 6, 5, 8])):
         assert_same_as_onnxruntime(resized(shape, to, mode="linear"), np.random.default_rng(1))

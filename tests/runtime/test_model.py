@@ -222,7 +222,9 @@ def test_wrong_types_outputs_and_threads(rng: Rng) -> None:
     locked.flags.writeable = False
     with pytest.raises(UsageError, match="'first' is read-only"):
         model.run(["first"], {"x": x}, outputs=[locked])
-    with pytest.raises(UsageError, match="threads must be a whole number of at least 1, got 0"):
+    with pytest.raises(
+        UsageError, match="threads must be a whole number from 1 to 2147483647, got 0"
+    ):
         model.run(None, {"x": x}, threads=0)
     shared = np.zeros((5, 32), np.float32)
     with pytest.raises(UsageError, match="'plus one' shares memory"):

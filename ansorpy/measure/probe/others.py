@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["OtherProcesses", "family", "processor_s"]
+__all__ = ["OtherProcesses", "busy_s", "family", "processor_s"]
 
 _PARENT, _TIMES = 1, slice(11, 15)
 """Fields of /proc/PID/stat behind the name: the parent; its own times and those of the children
@@ -35,7 +35,7 @@ class OtherProcesses:
 
 def _used_s() -> float:
     """Seconds for which others used these cores since the machine started, but for a constant."""
-    return _busy_s() - processor_s(os.getpid())
+    return busy_s() - processor_s(os.getpid())
 
 
 def family(root: int) -> set[int]:
@@ -70,7 +70,7 @@ def _stats() -> dict[int, list[str]]:
     return found
 
 
-def _busy_s() -> float:
+def busy_s() -> float:
     """Seconds for which the cores that this process may use were busy since the machine started."""
     cores = {f"cpu{core}" for core in os.sched_getaffinity(0)}
     ticks = 0

@@ -51,9 +51,11 @@ def c_count(shape: Sequence[AnyExtent], names: Mapping[Dim, str]) -> str:
 def c_told(told: Told) -> str:
     """The size of a dimension, read off the tensors ``inputs``, whatever shapes these state."""
     given = f"inputs[{told.number}].shape[{told.axis}]"
+    offset = f"UINT64_C({told.offset % (1 << 64)})"
+    if told.scale == -1:  # INT64_MIN has no quotient by -1
+        return f"(int64_t)({offset} - (uint64_t){given})"
     if told.offset:
-        offset = told.offset % (1 << 64)
-        given = f"(int64_t)((uint64_t){given} - UINT64_C({offset}))"
+        given = f"(int64_t)((uint64_t){given} - {offset})"
     return given if told.scale == 1 else f"{given} / ({told.scale})"
 
 

@@ -105,9 +105,11 @@ def emit_size(text: FunctionText, told: Told, given: str) -> tuple[str, str]:
     An extent that is no multiple of the scale gives a size of which it is not the extent.
     """
     size, dim = given, told.dim
-    if told.offset:
+    if told.scale == -1:  # the least i64 has no quotient by -1
+        size = text.define(f"sub i64 {told.offset}, {size}")
+    elif told.offset:
         size = text.define(f"sub i64 {size}, {told.offset}")
-    if told.scale != 1:
+    if abs(told.scale) != 1:
         size = text.define(f"sdiv i64 {size}, {told.scale}")
     above = text.define(f"icmp sge i64 {size}, {dim.low}")
     below = text.define(f"icmp sle i64 {size}, {dim.high}")

@@ -7,6 +7,8 @@ import keyword
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from ctypes.util import find_library
 from dataclasses import dataclass
 
 from ansorpy.errors import UsageError
@@ -31,13 +33,19 @@ typedef typeid typename union unsigned using virtual void volatile wchar_t while
 _MEMBERS = "model run plan threads shapes shape error prepare bind require found"
 _PRIVATE = frozenset({"inputs_", "outputs_", "context_", "threads_"})
 _NO_PARAMETERS = frozenset(f"{_KEYWORDS} {_MEMBERS}".split())
-_NO_NAMESPACES = frozenset(f"{_KEYWORDS} main std".split())
+_OF_HEADERS = """
+EOF FILE NULL alloca at_quick_exit atexit drand48_data fd_mask fd_set lconv linux obstack
+random_data timespec timeval tm u_char u_int u_long u_short uint ulong unix ushort va_list
+"""
+"""Names that C's headers or compilers define, and that no shared library has."""
+_NO_NAMESPACES = frozenset(f"{_KEYWORDS} {_OF_HEADERS} main std".split())
 _HEADERS = """
-aio alloca assert byteswap complex ctype dirent dlfcn endian errno error fcntl features fenv float
-ftw getopt glob grp inttypes iso646 langinfo libgen libintl limits link locale malloc math memory
-netdb poll pthread pwd regex sched search semaphore setjmp signal spawn stdalign stdarg stdatomic
-stdbool stddef stdint stdio stdlib stdnoreturn string strings syscall syslog tgmath threads time
-uchar unistd utime wchar wctype
+aio alloca assert byteswap complex cpio ctype dirent dlfcn endian errno error fcntl features fenv
+float fmtmsg fnmatch ftw getopt glob grp iconv inttypes iso646 langinfo libgen libintl limits link
+locale malloc math memory monetary mqueue netdb nl_types poll pthread pwd regex sched search
+semaphore setjmp signal spawn stdalign stdarg stdatomic stdbit stdbool stdckdint stddef stdint stdio
+stdlib stdnoreturn string strings syscall syslog tar termios tgmath threads time uchar ulimit unistd
+utime utmpx wchar wctype wordexp
 """
 """Headers ``<name>.h`` of C and POSIX."""
 _NO_HEADERS = frozenset(_HEADERS.split())
@@ -102,14 +110,23 @@ def demand_namespace(name: str) -> None:
     """Refuse a library whose *name* no namespace of C++ can have.
 
     Raises:
-        UsageError: It is a word of the language, or the C library has a function of this name,
-            which headers declare outside of any namespace.
+        UsageError: It is a word of the language, or the C library has a function or a type of this
+            name, which headers declare outside of any namespace.  Types may end in ``_t``.
     """
-    if name in _NO_NAMESPACES or hasattr(ctypes.CDLL(None), name):
+    if name in _NO_NAMESPACES or name.endswith("_t") or _is_of_libc(name):
         raise UsageError(
             f"no namespace of C++ can be called {name!r}, as this library is",
             hint=_RENAMED,
         )
+
+
+def _is_of_libc(name: str) -> bool:
+    """Whether C's library, or the part of it for mathematics, has a function or variable *name*."""
+    for library in map(ctypes.CDLL, map(find_library, ("c", "m"))):
+        with suppress(ValueError):
+            ctypes.c_char.in_dll(library, name)
+            return True
+    return False
 
 
 def demand_header(stem: str) -> None:

@@ -225,22 +225,32 @@ int main(void) {
     float x[6] = {0}, y[6];
     unsigned char context[4096];
     net_tensor inputs[] = {{x, {2, 3}}}, outputs[] = {{y, {INT64_MAX, INT64_MIN}}};
+    if (net_init()) return 4;
     if (net_run(context, inputs, outputs, 1) != NET_TOO_SMALL) return 1;
     outputs[0].shape[1] = 3;
     if (net_run(context, inputs, outputs, 1) != NET_OK) return 2;
     inputs[0].shape[0] = INT64_MIN;
+    if (net_run(context, inputs, outputs, 1) != NET_WRONG_SHAPE) return 3;
+    inputs[0].shape[0] += 9;
     return net_run(context, inputs, outputs, 1) != NET_WRONG_SHAPE;
 }
 """
 
 
-def test_made_up_shapes_are_refused_without_overflow(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("scale", "offset"), [(1, 1), (-1, 9)])
+@pytest.mark.parametrize("target", ["c", "host"])
+def test_made_up_shapes_are_refused_without_overflow(
+    scale: int, offset: int, target: str, tmp_path: Path
+) -> None:
     rows = ap.dim("rows", 1, 8)
-    x = ap.placeholder((rows + 1, 3), name="x")
-    y = ap.compute((rows + 1, 3), lambda i, j: x[i, j] + 1.0, name="y")
-    ap.build([x, y], target="c").export(tmp_path / "net.c")
+    extent = scale * rows + offset
+    x = ap.placeholder((extent, 3), name="x")
+    y = ap.compute((extent, 3), lambda i, j: x[i, j] + 1.0, name="y")
+    library = tmp_path / ("net.c" if target == "c" else "net.a")
+    ap.build([x, y], target=target).export(library)
     (tmp_path / "main.c").write_text(_MADE_UP)
-    command = [*find_compiler().command, *STRICT, *UNDEFINED, "main.c", "net.c", "-lm", "-o", "all"]
+    files = ["main.c", library.name, "-lm", "-pthread"]
+    command = [*find_compiler().command, *STRICT, *UNDEFINED, *files, "-o", "all"]
     subprocess.run(command, check=True, cwd=tmp_path)
     done = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, check=False)
     assert not done.returncode, done.stderr.decode()

@@ -12,6 +12,7 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.cli.main import main
+from ansorpy.runtime.packages.signature import demand_namespace
 from ansorpy.runtime.status import Status
 from tests.runtime.growing import decoder
 from tests.runtime.packages.libraries import fixed, twice
@@ -129,6 +130,10 @@ def test_caches_need_the_c_header(
         ("std", "no namespace of C++ can be called 'std'"),
         ("abs", "no namespace of C++ can be called 'abs'"),  # of stdlib.h
         ("erf", "no namespace of C++ can be called 'erf'"),  # of math.h
+        ("tm", "no namespace of C++ can be called 'tm'"),
+        ("linux", "no namespace of C++ can be called 'linux'"),
+        ("time_t", "no namespace of C++ can be called 'time_t'"),
+        ("monetary", "the header monetary.h would hide that of C's library"),
         ("string", "the header string.h would hide that of C's library"),
     ],
 )
@@ -141,6 +146,11 @@ def test_what_a_project_includes_keeps_its_name(
     assert main(["package", str(path), "--cmake", "-o", str(tmp_path / "to")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("name", ["_name", "_handle", "PyLong_AsLong", "net"])
+def test_what_only_this_process_knows_is_a_name_like_any_other(name: str) -> None:
+    demand_namespace(name)
 
 
 def packaged(library: Path, prefix: Path) -> str:
