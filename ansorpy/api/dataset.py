@@ -12,7 +12,6 @@ from typing import TypeAlias, Unpack
 from ansorpy.api.arguments import SizeArguments
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
-from ansorpy.config import available_cores
 from ansorpy.evaluation.random_networks import random_network
 from ansorpy.ir.task import Task
 from ansorpy.measure.machines import LOCAL, open_machines
@@ -113,7 +112,7 @@ def record_dataset(
             for found in recorder.record(_fresh(sources, machine, recording.dataset)):
                 # A skipped task may come between the halves of another one, whose window goes on.
                 if isinstance(found, MeasuredTask):
-                    found = _undisturbed(found, others.busy_cores())
+                    found = _undisturbed(found, others)
                 listener(recording.take(found))
                 if time.monotonic() - recording.began_at > time_limit_s:
                     break
@@ -122,12 +121,12 @@ def record_dataset(
     return recording.dataset
 
 
-def _undisturbed(found: MeasuredTask, others: float) -> MeasuredTask | Skipped:
-    """*found*, unless its programs shared cores: *others* kept so many busy meanwhile."""
-    spare = available_cores() - found.task.threads
-    if others - spare <= _MOST_SHARED:
+def _undisturbed(found: MeasuredTask, others: OtherProcesses) -> MeasuredTask | Skipped:
+    """*found*, unless *others* ran meanwhile on cores that its programs need."""
+    busy, spare = others.busy_cores(), max(others.cores - found.task.threads, 0)
+    if busy - spare <= _MOST_SHARED:
         return found
-    reason = f"other processes kept {others:.1f} of {available_cores()} cores busy"
+    reason = f"other processes kept {busy:.1f} of {others.cores} cores busy"
     return Skipped(found.task, found.source, reason)
 
 

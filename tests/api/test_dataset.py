@@ -15,10 +15,10 @@ from ansorpy.api import train_model as training
 from ansorpy.api.dataset import RecordProgress, random_tasks, record_dataset
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import evaluate_models, fit_weights, train_model
-from ansorpy.config import available_cores
 from ansorpy.cost.split_kinds import Split
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
+from ansorpy.measure.probe.others import OtherProcesses
 from ansorpy.measure.program_dataset import read_dataset, write_dataset
 from ansorpy.target import Target
 from tests.datasets import QUICK_OPTIONS, record_by_formula, small_dataset
@@ -70,7 +70,7 @@ def test_a_time_limit_ends_it(tmp_path: Path) -> None:
 def test_tasks_that_shared_the_cores_are_recorded_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cores = available_cores()
+    cores = OtherProcesses().cores
     record_by_formula(monkeypatch, cores - 1 + 0.2, cores - 1 + 0.8)
     path, sources = tmp_path / "d.npz", [(name, replace(t, threads=1)) for name, t in SOURCES[:2]]
     kept, refused = _recorded(path, sources)
@@ -83,7 +83,7 @@ def test_tasks_that_shared_the_cores_are_recorded_later(
 def test_a_skipped_task_does_not_hide_what_ran_beside_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cores = available_cores()
+    cores = OtherProcesses().cores
     record_by_formula(monkeypatch, cores - 1 + 0.8)
     given = [*SOURCES[:2], ("c", matmul(2048, 2048, 2048))]
     skipped, refused, kept = _recorded(

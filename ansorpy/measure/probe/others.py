@@ -20,9 +20,10 @@ that it waited for, user's and system's, in clock ticks."""
 
 
 class OtherProcesses:
-    """Observes what runs beside this process and its descendants on the cores it may use."""
+    """Observes what runs beside this process and its descendants on the *cores* it may use."""
 
     def __init__(self) -> None:
+        self.cores = len(os.sched_getaffinity(0))
         self._at, self._used_s = monotonic(), _used_s()
 
     def busy_cores(self) -> float:
