@@ -314,7 +314,8 @@ def compile(
     if _is_of_torch(model):
         found = import_module(_TORCH).network_of(model, example_inputs, dynamic_shapes)
         network["constants"] = {**found.constants, **(network.get("constants") or {})}
-        network["dims"] = found.dims(network.get("dims") or {})
+        dims, shapes = network.get("dims") or {}, network.get("shapes") or {}
+        network["dims"] = found.dims(dims, shapes)
         model = found.model
         example_inputs = dynamic_shapes = None
     spec = NetworkSpec(model, latency_bound=latency_bound, **network)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -30,6 +31,7 @@ __all__ = [
 
 def _reduce(kind: ReduceKind) -> Callable[..., Expr]:
     def build(source: ExprLike, axis: Axis | Sequence[Axis]) -> Expr:
+        demand_no_truth(source)
         source = as_expr(source)
         axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
         for each in axes:
@@ -55,6 +57,7 @@ min = _reduce(ReduceKind.MIN)
 
 def _unary(fn: Function) -> Callable[[ExprLike], Expr]:
     def build(x: ExprLike) -> Expr:
+        demand_no_truth(x)
         return Call(fn, (as_expr(x),))
 
     build.__name__ = build.__qualname__ = fn.value
@@ -78,6 +81,7 @@ round = _unary(Function.ROUND)
 
 def sigmoid(x: ExprLike) -> Expr:
     """``1 / (1 + exp(-x))``; 0 below -88.7, where it would be denormal."""
+    demand_no_truth(x)
     return 1.0 / (1.0 + exp(-as_expr(x)))
 
 
@@ -96,16 +100,20 @@ def _of_one_type(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
 
 def maximum(a: ExprLike, b: ExprLike) -> Expr:
     """The larger of two values; a NaN operand gives NaN."""
+    demand_no_truth(a, b)
     return Binary(BinaryOp.MAX, *_of_one_type(a, b))
 
 
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
     """The smaller of two values; a NaN operand gives NaN."""
+    demand_no_truth(a, b)
     return Binary(BinaryOp.MIN, *_of_one_type(a, b))
 
 
 def select(cond: Expr, then: ExprLike, other: ExprLike) -> Expr:
     """*then* where *cond* holds, else *other*; the side not taken is not read."""
+    if not all(as_expr(side).dtype is DType.BOOL for side in (then, other)):
+        demand_no_truth(then, other)
     return Select(_condition(cond), *_of_one_type(then, other))
 
 

@@ -85,6 +85,7 @@ class Tensor:
 
 def _index(item: ExprLike) -> Expr:
     """*item* as an int64 index; other integer types, which tensors may hold, are converted."""
+    demand_no_truth(item)
     given = as_expr(item, DType.INT64)
     kind = given.dtype
     if kind.is_float or kind is DType.BOOL:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -58,3 +60,14 @@ def test_programs_are_tuned_where_they_can_be_timed(
     said = capsys.readouterr().err
     where = " on a machine that can time them, or with --workers" if elsewhere else ""
     assert f"; to tune them, run{where}: ansorpy tune {path} --threads 1" in said
+
+
+def test_a_process_without_stderr_is_not_warned_of_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(graph_model([node("Relu", "x", "y")], {"x": (3, 7)}, ["y"]), path)
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    Lookup(path, threads=1).warn_of_predictions()

@@ -120,6 +120,15 @@ def test_wrong_shapes_and_types(
         lambda i: b.all_of(cast(Any, X[i, 0]) != 2.0, X[i, 0] > 0.0),
         lambda i: X[i, 0] * (i == 2),
         lambda i: i == 2,
+        lambda i: b.max(cast(Any, X[i, 0]) == 2.0, axis=reduce_axis(8, name="k")),
+        lambda i: b.exp(cast(Any, X[i, 0]) == 2.0),
+        lambda i: b.sigmoid(cast(Any, X[i, 0]) == 2.0),
+        lambda i: b.maximum(cast(Any, X[i, 0]) == 2.0, X[i, 1]),
+        lambda i: b.minimum(X[i, 1], cast(Any, X[i, 0]) == 2.0),
+        lambda i: b.select(i < 2, cast(Any, X[i, 0]) == 2.0, 0.0),
+        lambda i: b.select(i < 2, X[i, 1], cast(Any, X[i, 0]) == 2.0),
+        lambda i: X[i == 2, 0],
+        lambda i: b.argmax((4,), lambda j, k: cast(Any, X[j, k]) == 2.0, 4, name="a")[i],
     ],
 )
 def test_what_double_equals_gives_is_no_expression(write: Callable[..., Any]) -> None:

@@ -66,7 +66,7 @@ def say(line: str) -> None:
 
 def _has_stderr() -> bool:
     file: TextIO | None = sys.stderr
-    return file is not None and not file.closed
+    return file is not None and not getattr(file, "closed", False)
 
 
 def display_for(board: Board, file: TextIO) -> Display:

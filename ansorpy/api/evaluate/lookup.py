@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Unpack
 
 from ansorpy.api.alternatives import fastest
 from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments, demand_by_name
+from ansorpy.api.display.shown import say
 from ansorpy.api.evaluate.databases import demand_database
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
@@ -94,10 +94,9 @@ class Lookup:
         if missing:
             elsewhere = " on a machine that can time them, or with --workers"
             where = "" if self.request.can_time else elsewhere
-            print(
+            say(
                 f"warning: the programs of {missing} of {len(tasks)} tasks are predicted, not "
-                f"tuned; to tune them, run{where}: {self.command('tune')}",
-                file=sys.stderr,
+                f"tuned; to tune them, run{where}: {self.command('tune')}"
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from onnx import ModelProto
-from torch.export import ExportedProgram, ShapesCollection
+from torch.export import AdditionalInputs, ExportedProgram, ShapesCollection
 from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 from torch.export.graph_signature import InputKind, OutputKind
 
@@ -22,7 +22,7 @@ from ansorpy.frontend.torch.decompositions import decompositions
 from ansorpy.frontend.torch.sizes import Untranslatable
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.translate import is_operator, refusal, translate
-from ansorpy.size_ranges import AnySize, size_of
+from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
 __all__ = ["ExportedNetwork", "network_of"]
 
@@ -42,18 +42,26 @@ class ExportedNetwork:
     constants: Mapping[str, NDArray[Any]]
     limits: Mapping[str, tuple[int, int | None]]
 
-    def dims(self, given: Mapping[str, AnySize]) -> dict[str, AnySize]:
+    def dims(
+        self, given: Mapping[str, AnySize], shapes: Mapping[str, Sequence[AnySize]]
+    ) -> dict[str, AnySize]:
         """The sizes of dimensions that have limits: those *given*, or else all.
+
+        Those that *shapes* of inputs have are checked, too, but they are left out.
 
         Raises:
             UsageError: A size that is given is beyond the limits.
         """
-        found = dict(given)
+        found, sizes = dict(given), dict(given)
+        for info in self.model.graph.input:
+            dims = info.type.tensor_type.shape.dim
+            for dim, size in zip(dims, shapes.get(info.name, ()), strict=False):
+                sizes.setdefault(dim.dim_param, size)
         for name, (low, high) in self.limits.items():
-            if name not in given:
-                found[name] = low, self._high(name, low) if high is None else high
+            if name not in sizes:
+                found[name] = self._usual(name, low) if high is None else SizeRange(low, high)
                 continue
-            size = size_of(given[name], name)
+            size = size_of(sizes[name], name)
             least, most = (size, size) if isinstance(size, int) else (size.low, size.high)
             if least < low or most > (most if high is None else high):
                 raise UsageError(
@@ -63,18 +71,19 @@ class ExportedNetwork:
                 )
         return found
 
-    def _high(self, name: str, low: int) -> int:
-        """A greatest size for a dimension that has none: the usual, or a few times the least."""
+    def _usual(self, name: str, low: int) -> SizeRange:
+        """Sizes from *low* on: the usual, or up to a few times the least."""
         usual = next(
-            default_range(name, info, axis).high
+            default_range(name, info, axis)
             for info in self.model.graph.input
             for axis, dim in enumerate(info.type.tensor_type.shape.dim)
             if name == dim.dim_param or name in (names_in(dim.dim_param) or ())
         )
-        high = max(usual, 4 * low)
-        flags = dim_flags({name: f"{low}..{high}"})
+        low = -(-max(low, usual.low) // usual.step) * usual.step
+        found = SizeRange(low, max(usual.high, 4 * low), usual.step)
+        flags = dim_flags({name: found})
         _LOG.warning("the module has no largest size; assuming %s", flags)
-        return high
+        return found
 
 
 def network_of(
@@ -94,16 +103,14 @@ def network_of(
             torch cannot export the module, whose error is the cause.
     """
     name = type(module).__name__
-    specified: list[Any] = []
     if not isinstance(module, ExportedProgram):
         if example_inputs is None:
             raise UsageError(
                 "a module of torch is compiled for example inputs",
                 hint="pass them: compile(module, (x,))",
             )
-        program = _exported(module, example_inputs, dynamic_shapes)
-        specified = _specified(module, example_inputs, dynamic_shapes)
-        module = program
+        module = _exported(module, example_inputs, dynamic_shapes)
+    specified = _specified(module, dynamic_shapes)
     _demand_cpu(module)
     program = module.run_decompositions(_table())
     _demand_pure(program)
@@ -195,20 +202,24 @@ def _constants(program: ExportedProgram) -> dict[str, NDArray[Any]]:
     }
 
 
-def _specified(module: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any) -> list[Any]:
-    """What *dynamic_shapes* says of each tensor among *inputs*, which may be nested."""
-    if isinstance(dynamic_shapes, ShapesCollection):
-        dynamic_shapes = dynamic_shapes.dynamic_shapes(module, tuple(inputs))
-    given: Any = _combine_args(module, tuple(inputs), {})
+def _specified(program: ExportedProgram, dynamic_shapes: Any) -> list[Any]:
+    """What *dynamic_shapes* says of each tensor among the example inputs, which may be nested."""
+    if program.example_inputs is None:
+        return []
+    if isinstance(dynamic_shapes, ShapesCollection | AdditionalInputs):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(program, *program.example_inputs)
+    if not dynamic_shapes:
+        return []
+    given: Any = _combine_args(program, *program.example_inputs)
     if not isinstance(dynamic_shapes, Mapping):
-        given = type(dynamic_shapes)(given.values()) if dynamic_shapes else ()
+        given = type(dynamic_shapes)(given.values())
     found: list[Any] = []
 
     def note(path: object, value: object, axes: object = None) -> None:
         if isinstance(value, torch.Tensor):
             found.append(axes)
 
-    _tree_map_with_path(note, given, dynamic_shapes or (), tree_name="inputs")
+    _tree_map_with_path(note, given, dynamic_shapes, tree_name="inputs")
     return found
 
 

@@ -277,22 +277,24 @@ def _dims(
     They are the symbols; but an extent that cannot be computed from symbols that other extents tell
     is a dimension itself.
     """
-    given = [
-        (size, extent_of(size))
+    bounds = {
+        extent_of(size): size.node.shape_env.bound_sympy
         for one in inputs
         if one.kind != "number"
         for size in _sizes_of(holders[one.number].meta["val"])
         if isinstance(size, torch.SymInt)
-    ]
-    linear = filter(None, (linear_in(extent) for _, extent in given))
-    told = {symbol for symbol, _, _ in linear}
+    }
+    limits = {
+        extent: {symbol: _limits(bound(symbol)) for symbol in symbols_of(extent)}
+        for extent, bound in bounds.items()
+    }
+    computed = {extent for extent in limits if _is_size_of(extent, limits[extent])}
+    told = {linear[0] for extent in computed if (linear := linear_in(extent)) is not None}
     found: dict[str, tuple[int, int | None]] = {}
-    for size, extent in given:
-        symbols, bound = symbols_of(extent), size.node.shape_env.bound_sympy
-        limits = {symbol: _limits(bound(symbol)) for symbol in symbols}
-        if not (symbols <= told and _is_size_of(extent, limits)):
-            limits = {extent: _limits(bound(extent))}
-        for known, sizes in limits.items():
+    for extent, bound in bounds.items():
+        if not (extent in computed and symbols_of(extent) <= told):
+            limits[extent] = {extent: _limits(bound(extent))}
+        for known, sizes in limits[extent].items():
             [shown] = _renamed([known], called)
             found[str(shown)] = sizes
     return found

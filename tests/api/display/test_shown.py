@@ -76,6 +76,22 @@ def test_a_process_without_stderr_is_told_nothing(
     say("records: tune.db")
 
 
+def test_what_stands_in_for_stderr_need_not_say_whether_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Tee:
+        def __init__(self) -> None:
+            self.text = ""
+
+        def write(self, text: str) -> None:
+            self.text += text
+
+    tee = Tee()
+    monkeypatch.setattr(sys, "stderr", tee)
+    say("records: tune.db")
+    assert tee.text == "records: tune.db\n"
+
+
 def test_a_function_receives_the_events() -> None:
     seen: list[Any] = []
     with shown(seen.append) as listener:

@@ -17,6 +17,7 @@ import ansorpy as ap
 from ansorpy.errors import UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.torch.exported import network_of
+from ansorpy.size_ranges import SizeRange
 from tests.peer import peer
 
 
@@ -27,6 +28,11 @@ class Normed(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.norm(self.linear(x)).relu()
+
+
+class Branched(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[1] > 5 else x * 3
 
 
 def test_a_module_compiles_to_a_library(tmp_path: Path) -> None:
@@ -61,16 +67,30 @@ def test_sizes_are_rounded_down_below_zero_too() -> None:
 
 
 def test_sizes_that_a_branch_does_not_take_are_out_of_range() -> None:
-    class Branched(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * 2 if x.shape[1] > 5 else x * 3
-
     columns = torch.export.Dim("columns", min=6)
     network = network_of(Branched(), (torch.randn(2, 9),), {"x": {1: columns}})
-    assert network.dims({}) == {"columns": (6, 512)}
-    assert network.dims({"columns": (7, 900)}) == {"columns": (7, 900)}
+    assert network.dims({}, {}) == {"columns": SizeRange(6, 512)}
+    assert network.dims({"columns": (7, 900)}, {}) == {"columns": (7, 900)}
+    assert network.dims({}, {"x": (2, 9)}) == {}
     with pytest.raises(UsageError, match="from 6 to any size, not for 5,9"):
-        network.dims({"columns": [5, 9]})
+        network.dims({"columns": [5, 9]}, {})
+    with pytest.raises(UsageError, match="from 6 to any size, not for 5"):
+        network.dims({}, {"x": (2, 5)})
+
+
+def test_sizes_of_modules_with_a_least_size_are_given_by_shape(tmp_path: Path) -> None:
+    columns = torch.export.Dim("columns", min=6)
+    model = ap.compile(
+        Branched(), (torch.randn(2, 9),), dynamic_shapes={"x": {1: columns}},
+        shapes={"x": (2, 9)}, effort="none", db=tmp_path / "t.db",
+    )  # fmt: skip
+    assert list(model.get_inputs()[0].shape) == [2, 9]
+
+
+def test_usual_sizes_keep_their_step() -> None:
+    height = torch.export.Dim("h", min=6)
+    network = network_of(Branched(), (torch.randn(2, 9, 9),), {"x": {1: height}})
+    assert network.dims({}, {}) == {"h": SizeRange(32, 1280, 32)}
 
 
 def test_inputs_keep_their_names_and_parameters_are_constants() -> None:
@@ -80,11 +100,12 @@ def test_inputs_keep_their_names_and_parameters_are_constants() -> None:
     assert network.constants["p_linear_weight"].shape == (8, 6)
 
 
-def test_dimensions_have_the_names_that_nested_inputs_are_given() -> None:
-    class Pair(nn.Module):
-        def forward(self, xs: list[torch.Tensor], y: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            return xs[0] + xs[1], y * 2
+class Pair(nn.Module):
+    def forward(self, xs: list[torch.Tensor], y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return xs[0] + xs[1], y * 2
 
+
+def test_dimensions_have_the_names_that_nested_inputs_are_given() -> None:
     rows, columns = (torch.export.Dim(name, min=1, max=8) for name in ("rows", "columns"))
     inputs = [torch.randn(3, 2), torch.randn(3, 2)], torch.randn(4, 5)
     network = network_of(Pair(), inputs, {"y": {0: columns}, "xs": [{0: rows}, {0: rows}]})
@@ -93,6 +114,19 @@ def test_dimensions_have_the_names_that_nested_inputs_are_given() -> None:
     shapes = torch.export.ShapesCollection()
     shapes[inputs[1]] = {0: columns}
     assert network_of(Pair(), inputs, shapes).limits == {"columns": (1, 8)}
+    program = torch.export.export(Pair(), inputs, dynamic_shapes=shapes)
+    named = {"xs": [None, None], "y": {0: columns}}
+    assert network_of(program, dynamic_shapes=named).limits == {"columns": (1, 8)}
+
+
+def test_dynamic_shapes_may_be_empty_or_those_of_other_inputs() -> None:
+    inputs = [torch.randn(3, 2), torch.randn(3, 2)], torch.randn(4, 5)
+    other = torch.export.AdditionalInputs()
+    other.add(([torch.randn(4, 2), torch.randn(4, 2)], inputs[1]))
+    for shapes, is_open in (({}, [False] * 3), (other, [True, True, False])):
+        graph = network_of(Pair(), inputs, shapes).model.graph
+        first = [info.type.tensor_type.shape.dim[0] for info in graph.input]
+        assert [bool(dim.dim_param) for dim in first] == is_open
 
 
 def test_operators_without_translation_are_all_listed() -> None:

@@ -170,22 +170,6 @@ def test_angles_of_zeros_and_infinities() -> None:
     )
 
 
-def test_quotients_are_rounded_down_exactly() -> None:
-    """1 / 0.1 rounds to 10 in float32, where 0.1 is a little more."""
-    above = torch.tensor([1.0, 0.3, -1.0, 5.0, 0.0, 1.0, 7.0, -7.0])
-    below = torch.tensor([0.1, 0.1, 0.1, -0.1, 0.1, 0.0, torch.inf, torch.inf])
-    demand_same(lambda a, b: (a // b, a // 0.1, a.double() // b), above, below)
-
-
-def test_logarithms_of_powers_are_integers() -> None:
-    demand_same(lambda x: x.log2().floor(), 2.0 ** torch.arange(-30, 31))
-    demand_same(lambda x: x.log10().floor(), torch.tensor([1e3, 1e5, 1e9]))
-
-
-def test_the_sign_of_nan_is_zero() -> None:
-    demand_same(torch.sign, torch.tensor([1.0, torch.nan, -2.0, 0.0]))
-
-
 def compiled_as(function: Callable[..., Any], x: torch.Tensor, tolerance: float) -> None:
     """Compare *function*, compiled, with torch: onnxruntime is wider, or reads ONNX otherwise."""
     found = translate(captured(function, x), "operators")
@@ -210,6 +194,20 @@ def test_quotients_of_floats_are_rounded_down_as_if_they_were_exact(dtype: torch
     tenths = torch.cat([torch.arange(-30, 31) / 10, torch.tensor([1e-7, -1e-7, torch.inf])])
     divisors = (0.1, -0.3, torch.inf, 0.0)
     compiled_as(lambda x: [x // torch.full_like(x, d) for d in divisors], tenths.to(dtype), 0)
+    compiled_as(lambda x: (x // 0.1, x.double() // 0.1), tenths.to(dtype), 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64], ids=str)
+def test_quotients_by_powers_of_2_need_no_remainder(dtype: torch.dtype) -> None:
+    def halved(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x // 2, x // -0.25, x // 1, x[3] // 4
+
+    ends = torch.tensor([0.0, -0.0, -1.0, 1.0, torch.inf, -torch.inf, torch.nan])
+    x = torch.cat([torch.arange(-30, 31) / 10, ends]).to(dtype)
+    compiled_as(halved, x, 0)
+    assert all(
+        node.op_type != "Mod" for node in translate(captured(halved, x), "").model.graph.node
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64], ids=str)
@@ -232,6 +230,28 @@ def test_variances_in_half_precision_do_not_overflow() -> None:
 def test_factors_of_halves_are_not_rounded() -> None:
     x = torch.tensor([6e4, 1.0]).half()
     compiled_as(lambda x: (x * 1e-8, x / 1e5, x * (x[1].float() * 1e-8)), x, 1e-5)
+
+
+def test_the_first_factor_of_halves_is_rounded() -> None:
+    def scaled(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        one = x[1].float()
+        return (
+            (one * 1e5) / x, (one * 1e-8) * x, torch.div(one * 1000.3, x, rounding_mode="floor"),
+            torch.div(one * 1000.3, x, rounding_mode="trunc"),
+        )  # fmt: skip
+
+    compiled_as(scaled, torch.tensor([6e4, 1.0, 0.1, 1.7]).half(), 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+def test_quotients_are_cut_as_torch_does(dtype: torch.dtype) -> None:
+    """Those of 16-bit floats are rounded before, but not if there is one divisor."""
+
+    def cut(x: torch.Tensor) -> list[torch.Tensor]:
+        divisors = 84.5, 0.1, -3, x[-1], x[-1:], x.flip(0), x[0].float() / 3
+        return [torch.div(x, d, rounding_mode="trunc").float() for d in divisors]
+
+    compiled_as(cut, torch.tensor([253.0, 7.3, -0.3, 1.0, 507.0, 84.5]).to(dtype), 0)
 
 
 def test_of_no_elements_all_but_not_any_are_true() -> None:

@@ -73,11 +73,17 @@ def _bitwise_not(w: Writer, x: Value) -> str:
 
 
 def _product(w: Writer, kind: str, a: Operand, b: Operand) -> str:
-    """A product or quotient; torch rounds no factor of 16-bit floats that is a number."""
+    """A product or quotient; torch does not round a second factor of 16-bit floats that is
+    a number."""
     wide = torch.promote_types(w.dtype, torch.float32)
-    if w.dtype.is_floating_point and wide != w.dtype and any(_is_wider(x, w.dtype) for x in (a, b)):
-        return w.cast(w.op(kind, w.as_type(a, wide), w.as_type(b, wide)), w.dtype)
+    if w.dtype.is_floating_point and wide != w.dtype and _is_wider(b, w.dtype):
+        return w.cast(w.op(kind, _widened(w, a, wide), w.as_type(b, wide)), w.dtype)
     return w.op(kind, w.same_type(a), w.same_type(b))
+
+
+def _widened(w: Writer, x: Operand, wide: torch.dtype) -> str:
+    """*x*, rounded to the type of the result, in the type *wide*."""
+    return w.same_type(x) if wide == w.dtype else w.cast(w.same_type(x), wide)
 
 
 def _is_wider(x: Operand, dtype: torch.dtype) -> bool:
@@ -114,16 +120,31 @@ def _mul(w: Writer, a: Operand, b: Operand) -> str:
 def _div(w: Writer, a: Operand, b: Operand, *, rounding_mode: str | None = None) -> str:
     if rounding_mode == "floor":
         return _rounded_down(w, a, b)
-    found = _product(w, "Div", a, b)
-    is_cut = rounding_mode == "trunc" and w.dtype.is_floating_point
-    return _truncated(w, found) if is_cut else found
+    if rounding_mode == "trunc" and w.dtype.is_floating_point:
+        return _cut(w, a, b)
+    return _product(w, "Div", a, b)
+
+
+def _cut(w: Writer, a: Operand, b: Operand) -> str:
+    """The quotient without its fraction; torch does not round that of a single divisor before."""
+    wide = torch.promote_types(w.dtype, torch.float32)
+    is_single = not isinstance(b, Value) or all(extent == 1 for extent in b.shape)
+    if wide == w.dtype or not is_single:
+        return _truncated(w, _product(w, "Div", a, b), w.dtype)
+    found = w.op("Div", _widened(w, a, wide), w.as_type(b, wide))
+    return w.cast(_truncated(w, found, wide), w.dtype)
 
 
 def _rounded_down(w: Writer, a: Operand, b: Operand) -> str:
     """The quotient rounded down as if it was exact; ONNX rounds those of integers towards 0."""
     is_float = w.dtype.is_floating_point
     dtype = torch.promote_types(w.dtype, torch.float32) if is_float else w.dtype
-    a, b, zero = w.as_type(a, dtype), w.as_type(b, dtype), w.as_type(0, dtype)
+    if is_float and _is_power_of_2(b, dtype):
+        a = _widened(w, a, dtype)  # only quotients that underflow are not exact
+        found = w.op("Floor", w.op("Div", a, w.as_type(b, dtype)))
+        found = w.op("Where", w.op("IsInf", a), w.as_type(math.nan, dtype), found)
+        return found if dtype == w.dtype else w.cast(found, w.dtype)
+    a, b, zero = _widened(w, a, dtype), w.as_type(b, dtype), w.as_type(0, dtype)
     rest = w.op("Mod", a, b, fmod=1)
     one_less = w.cast(_has_other_sign(w, rest, b, zero), dtype)
     if not is_float:
@@ -133,14 +154,21 @@ def _rounded_down(w: Writer, a: Operand, b: Operand) -> str:
     return found if dtype == w.dtype else w.cast(found, w.dtype)
 
 
+def _is_power_of_2(x: Operand, dtype: torch.dtype) -> bool:
+    """Whether *x* is a number, and in *dtype* a power of two or the negative of one."""
+    if not isinstance(x, int | float) or _is_wider(x, dtype):
+        return False
+    return abs(math.frexp(x)[0]) == 0.5
+
+
 def _has_other_sign(w: Writer, rest: str, divisor: str, zero: str) -> str:
     """Whether *rest* is on the other side of 0 than *divisor*."""
     differs = w.op("Xor", w.op("Less", rest, zero), w.op("Less", divisor, zero))
     return w.op("And", differs, w.op("Not", w.op("Equal", rest, zero)))
 
 
-def _truncated(w: Writer, x: str) -> str:
-    return w.op("Where", w.op("Less", x, w.same_type(0)), w.op("Ceil", x), w.op("Floor", x))
+def _truncated(w: Writer, x: str, dtype: torch.dtype) -> str:
+    return w.op("Where", w.op("Less", x, w.as_type(0, dtype)), w.op("Ceil", x), w.op("Floor", x))
 
 
 def _rounding(kind: str) -> Callable[[Writer, Value], str]:
@@ -151,7 +179,7 @@ def _rounding(kind: str) -> Callable[[Writer, Value], str]:
 
 
 def _trunc(w: Writer, x: Value) -> str:
-    return _truncated(w, x.name) if x.dtype.is_floating_point else w.op("Identity", x)
+    return _truncated(w, x.name, x.dtype) if x.dtype.is_floating_point else w.op("Identity", x)
 
 
 def _fmod(w: Writer, a: Operand, b: Operand) -> str:
