@@ -62,12 +62,17 @@ def test_programs_are_tuned_where_they_can_be_timed(
     assert f"; to tune them, run{where}: ansorpy tune {path} --threads 1" in said
 
 
+@pytest.mark.parametrize("is_closed", [True, False])
 def test_a_process_without_stderr_is_not_warned_of_predictions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_closed: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(graph_model([node("Relu", "x", "y")], {"x": (3, 7)}, ["y"]), path)
     closed = io.StringIO()
     closed.close()
-    monkeypatch.setattr(sys, "stderr", closed)
+    monkeypatch.setattr(sys, "stderr", closed if is_closed else None)
     Lookup(path, threads=1).warn_of_predictions()
+    assert not capsys.readouterr().out  # print writes there if the file is None
