@@ -16,7 +16,7 @@ from ansorpy.evaluation.random_networks import random_network
 from ansorpy.ir.task import Task
 from ansorpy.measure.machines import LOCAL, open_machines
 from ansorpy.measure.probe.calibrate import calibrated
-from ansorpy.measure.probe.others import OtherProcesses
+from ansorpy.measure.probe.others import MOST_SHARED, OtherProcesses
 from ansorpy.measure.program_dataset import (
     MeasuredTask,
     ProgramDataset,
@@ -35,9 +35,6 @@ _CHECK_POINTS = 256
 
 _SAVE_EVERY_S, _SAVE_SHARE = 60.0, 0.03
 """Seconds between two times that the file is saved, and the share of time that it may take."""
-
-_MOST_SHARED = 0.25
-"""Cores that programs may share with other processes while they are timed."""
 
 Sources: TypeAlias = Iterable[tuple[str, Task]]
 """Tasks with the names of the networks that they are from."""
@@ -123,10 +120,10 @@ def record_dataset(
 
 def _undisturbed(found: MeasuredTask, others: OtherProcesses) -> MeasuredTask | Skipped:
     """*found*, unless *others* ran meanwhile on cores that its programs need."""
-    busy, spare = others.busy_cores(), max(others.cores - found.task.threads, 0)
-    if busy - spare <= _MOST_SHARED:
+    shared = others.shared_cores(found.task.threads)
+    if shared <= MOST_SHARED:
         return found
-    reason = f"other processes kept {busy:.1f} of {others.cores} cores busy"
+    reason = f"its programs shared {shared:.1f} cores with other processes"
     return Skipped(found.task, found.source, reason)
 
 

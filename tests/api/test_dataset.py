@@ -74,7 +74,7 @@ def test_tasks_that_shared_the_cores_are_recorded_later(
     record_by_formula(monkeypatch, cores - 1 + 0.2, cores - 1 + 0.8)
     path, sources = tmp_path / "d.npz", [(name, replace(t, threads=1)) for name, t in SOURCES[:2]]
     kept, refused = _recorded(path, sources)
-    assert kept.endswith("programs/s") and f"of {cores} cores busy" in refused
+    assert kept.endswith("programs/s") and "shared 0.8 cores with other processes" in refused
     assert [each.source for each in read_dataset(path).tasks.values()] == ["a"]
     assert len(_recorded(path, sources)) == 1
     assert [each.source for each in read_dataset(path).tasks.values()] == ["a", "b"]
@@ -90,7 +90,7 @@ def test_a_skipped_task_does_not_hide_what_ran_beside_the_one_before(
         tmp_path / "d.npz", [(name, replace(task, threads=1)) for name, task in given]
     )
     assert skipped.endswith("nothing: its programs would take too long")
-    assert f"of {cores} cores busy" in refused and kept.endswith("programs/s")
+    assert "shared 0.8 cores with other processes" in refused and kept.endswith("programs/s")
 
 
 def test_a_file_that_is_something_else_is_refused_and_kept(tmp_path: Path) -> None:

@@ -6,13 +6,22 @@ load that lasts looks like the speed of the machine.
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["OtherProcesses", "busy_s", "family", "processor_s"]
+__all__ = ["MOST_SHARED", "OtherProcesses", "SharedCores", "busy_s", "family", "processor_s"]
+
+_LOG = logging.getLogger(__name__)
+
+MOST_SHARED = 0.25
+"""Cores that timed programs may share with other processes."""
+
+_ENOUGH_S = 5.0
+"""Seconds of timing after which it is known whether other processes share the cores."""
 
 _PARENT, _TIMES = 1, slice(11, 15)
 """Fields of /proc/PID/stat behind the name: the parent; its own times and those of the children
@@ -32,6 +41,44 @@ class OtherProcesses:
         passed_s, foreign_s = at - self._at, used_s - self._used_s
         self._at, self._used_s = at, used_s
         return max(foreign_s, 0.0) / max(passed_s, 1e-9)
+
+    def shared_cores(self, threads: int) -> float:
+        """How many of them programs of *threads* threads had to share, since the last call."""
+        return max(0.0, self.busy_cores() - max(self.cores - threads, 0))
+
+
+class SharedCores:
+    """Warns, once, if other processes keep cores busy while programs are timed on these."""
+
+    def __init__(self) -> None:
+        self._timed_s = self._shared_s = 0.0
+        self._is_known = False
+
+    @contextmanager
+    def observed(self, threads: int) -> Iterator[None]:
+        """Programs of *threads* threads are timed until the block ends."""
+        if self._is_known:
+            yield
+            return
+        began, others = monotonic(), OtherProcesses()
+        yield
+        passed_s = monotonic() - began
+        self._timed_s += passed_s
+        self._shared_s += others.shared_cores(threads) * passed_s
+        if self._timed_s > _ENOUGH_S:
+            self._tell(self._shared_s / self._timed_s)
+            self._timed_s = self._shared_s = 0.0
+
+    def _tell(self, shared: float) -> None:
+        """Warn if *shared* cores are too many."""
+        if shared > MOST_SHARED:
+            self._is_known = True
+            _LOG.warning(
+                "timed programs share %.1f cores with other processes, so times may be wrong: "
+                "stop those, and tune again with another database (--db, db= in Python)",
+                shared,
+            )
+
 
 
 def _used_s() -> float:

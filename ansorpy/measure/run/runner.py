@@ -24,6 +24,7 @@ from ansorpy.measure.build.builder import BUILD_MEMORY_BYTES, Builder
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.check.reference import reference_state
+from ansorpy.measure.probe.others import SharedCores
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.client import ReferenceOutputs, RunClient
 from ansorpy.measure.run.interfaces import BuildService, Observer, Streaming
@@ -146,7 +147,7 @@ class LocalRunner(BuildingRunner):
     """Builds in parallel workers, then runs one candidate at a time in a pinned worker.
 
     Builds and runs never overlap.  Timing holds the machine-wide lock of its cores, so searches and
-    builds of other processes wait.
+    builds of other processes wait.  Processes that know no such lock are told of in a warning.
 
     Args:
         builder: Replaces the local build workers.
@@ -172,6 +173,7 @@ class LocalRunner(BuildingRunner):
         self._clients: dict[tuple[int, ...], RunClient] = {}
         self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
         self._expected: list[Future[None]] = []
+        self._shared = SharedCores()
         self.is_closing = False
 
     @property
@@ -340,8 +342,13 @@ class LocalRunner(BuildingRunner):
         with lock_cores(client.cores or (), self.options.lock_folder), profiled(Activity.CHECK):
             client.make_reference(task, built)
 
-    def _alone(self, task: Task) -> AbstractContextManager[None]:
-        return lock_cores(self._client(task).cores or (), self.options.lock_folder)
+    @contextmanager
+    def _alone(self, task: Task) -> Iterator[None]:
+        with (
+            lock_cores(self._client(task).cores or (), self.options.lock_folder),
+            self._shared.observed(task.threads),
+        ):
+            yield
 
     def _client(self, task: Task) -> RunClient:
         return self._client_on(self.cores(task.threads))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import chain, count, repeat
 from time import monotonic
 
 import pytest
 
 from ansorpy.measure.probe import others as probe
-from ansorpy.measure.probe.others import OtherProcesses, family, processor_s
+from ansorpy.measure.probe.others import OtherProcesses, SharedCores, family, processor_s
 
 BUSY = """
 import time
@@ -63,3 +64,43 @@ def test_others_are_those_that_this_process_did_not_start() -> None:
         assert p.stdout is not None and p.stdout.readline() == "\n"
         used_s = others.busy_cores() * (monotonic() - began)
     assert used_s > 0.15
+
+
+@pytest.mark.parametrize(("busy", "threads", "warned"), [
+    (0.5, 1, False),  # there is another core
+    (0.2, 2, False),
+    (0.5, 2, True),
+    (1.5, 1, True),
+])  # fmt: skip
+def test_timing_on_shared_cores_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    busy: float,
+    threads: int,
+    warned: bool,
+) -> None:
+    moments = count(0.0, 4.0)
+    monkeypatch.setattr(probe, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(OtherProcesses, "__init__", lambda self: setattr(self, "cores", 2))
+    monkeypatch.setattr(OtherProcesses, "busy_cores", lambda _: busy)
+    shared = SharedCores()
+    for _ in range(9):
+        with shared.observed(threads):
+            pass
+        assert not caplog.messages or warned
+    assert len(caplog.messages) == warned
+    assert all("share 0.5 cores with other processes" in line for line in caplog.messages)
+
+
+def test_a_load_that_begins_late_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    moments, loads = count(0.0, 6.0), chain(repeat(0.0, 20), repeat(1.0))
+    monkeypatch.setattr(probe, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(OtherProcesses, "__init__", lambda self: setattr(self, "cores", 2))
+    monkeypatch.setattr(OtherProcesses, "busy_cores", lambda _: next(loads))
+    shared = SharedCores()
+    for n in range(22):
+        assert len(caplog.messages) == (n > 20)
+        with shared.observed(2):
+            pass
