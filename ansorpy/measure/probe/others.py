@@ -80,7 +80,6 @@ class SharedCores:
             )
 
 
-
 def _used_s() -> float:
     """Seconds for which others used these cores since the machine started, but for a constant."""
     return busy_s() - processor_s(os.getpid())

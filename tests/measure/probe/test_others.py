@@ -5,12 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import chain, count, repeat
+from pathlib import Path
 from time import monotonic
 
 import pytest
 
 from ansorpy.measure.probe import others as probe
 from ansorpy.measure.probe.others import OtherProcesses, SharedCores, family, processor_s
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
+from ansorpy.schedule.state import State
+from tests.measure.definitions import matmul, task_of
 
 BUSY = """
 import time
@@ -104,3 +108,15 @@ def test_a_load_that_begins_late_is_told_of(
         assert len(caplog.messages) == (n > 20)
         with shared.observed(2):
             pass
+
+
+def test_a_runner_tells_of_what_shares_its_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(probe, "_ENOUGH_S", 0.0)
+    monkeypatch.setattr(OtherProcesses, "busy_cores", lambda self: self.cores)
+    dag = matmul(24, 40, 36)
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path)) as runner:
+        results = runner.measure(task_of(dag), [State.initial(dag)], incumbent_s=None)
+    assert [result.ok for result in results] == [True]
+    assert [line[:31] for line in caplog.messages] == ["timed programs share 1.0 cores "]
