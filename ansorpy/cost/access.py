@@ -36,7 +36,7 @@ class AccessView:
     flat: Mapping[int, Floats]
     """Elements between two iterations in memory, over all dimensions."""
     region: Sequence[Floats]
-    """Elements of the touched box at each depth."""
+    """Elements of the touched box at each depth, without the rows that a stride steps over."""
     run: Sequence[Floats]
     """Length of the contiguous runs of the box at each depth, in elements."""
     boxes: Sequence[tuple[Number, ...]]
@@ -67,6 +67,9 @@ class Walk:
         if len(self.shape) > 1 and not is_number(access.pad, 0):
             self.stride = self._padded(number_of(access.pad))
         self.reach: list[Number] = [1.0] * len(self.shape)
+        # The most indices that loops can reach in each dimension: fewer than the box's if a stride
+        # steps over some.
+        self.most: list[Number] = [1.0] * len(self.shape)
         self.box: list[Number] = [
             min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
             for size in self.shape
@@ -94,6 +97,8 @@ class Walk:
             for d, coef in coefs.items():
                 self.reach[d] = self.reach[d] + _times(self.steps[loop], coef)
                 self.box[d] = np.minimum(self.shape[d], self.reach[d])
+                moved = self.steps[loop] if _is_positive(coef) else self.steps[loop] * (coef > 0)
+                self.most[d] = self.most[d] * (moved + 1)
             region[loop], run[loop] = self._region(), self._run(max(coefs))
             boxes[loop] = tuple(self.box)
         pitches = tuple(self.stride[: len(self.shape)])
@@ -131,10 +136,14 @@ class Walk:
         return moved, np.where(real, flat, 0.0)
 
     def _region(self) -> Floats:
-        """Elements of the box; a product of integers, so the order of factors does not matter."""
-        fixed = prod((box for box in self.box if isinstance(box, float)), start=1.0)
+        """Elements of the box; a product of integers, so the order of factors does not matter.
+
+        Rows that a stride steps over do not count; within a row, their lines are touched anyway.
+        """
+        boxes = [*map(np.minimum, self.box[:-1], self.most[:-1]), *self.box[-1:]]
+        fixed = prod((box for box in boxes if isinstance(box, float)), start=1.0)
         total: Number = fixed
-        for box in self.box:
+        for box in boxes:
             if not isinstance(box, float):
                 total = box if isinstance(total, float) and total == 1 else total * box
         return _as_column(total, self.rows)
@@ -143,7 +152,7 @@ class Walk:
         """Length of the contiguous runs of the box.
 
         A run spans the trailing dimensions up to the first one that the box does not cover or whose
-        rows are not adjacent in memory.
+        rows are not adjacent in memory or are stepped over.
 
         No dimension after *changed* may have changed since the last call.
         """
@@ -153,9 +162,8 @@ class Walk:
             if whole is False:
                 break
             box, size = self.box[d], self.shape[d]
-            if self._has_others_between(d):
-                whole = False
-            elif not (isinstance(size, float) and size == 1):
+            whole = self._without_gaps(d, whole)
+            if whole is not False and not (isinstance(size, float) and size == 1):
                 if not (isinstance(box, float) and box == 1):
                     longer = _times(box, run)
                     run = longer if whole is True else np.where(whole, longer, run)
@@ -167,10 +175,17 @@ class Walk:
             self.runs.append((run, whole))
         return _as_column(run, self.rows)
 
-    def _has_others_between(self, d: int) -> bool:
-        if self.access.strides is None or self.shape[d] == 1:
+    def _without_gaps(self, d: int, whole: Masks | bool) -> Masks | bool:
+        """Where *whole* and the touched rows of dimension *d* are neighbours in memory."""
+        given = self.access.strides is not None and self.shape[d] != 1
+        if given and self.stride[d] != self.dense[d]:
             return False
-        return bool(self.stride[d] != self.dense[d])
+        if d == len(self.box) - 1:
+            return whole
+        near = self.most[d] >= self.box[d]
+        if isinstance(near, np.ndarray):
+            return whole if near.all() else whole & near
+        return whole if near else False
 
 
 def _times(column: Number, number: Number) -> Number:

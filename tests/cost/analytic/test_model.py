@@ -125,6 +125,33 @@ def test_what_fits_is_fetched_once() -> None:
     assert found.moved[0] == found.once[0] == (16 * 16 * 4) * 4  # the result moves in and out
 
 
+def test_data_that_stay_in_the_core_s_own_caches_are_not_fetched_again() -> None:
+    def l3_s(elements: int, threads: int = 1) -> float:
+        return float(cost(elementwise(elements // 64, 64, along=1), threads).l3_s[0])
+
+    fits = int(MACHINE.l2_bytes) // 16
+    assert l3_s(fits) == 0
+    assert 0 < l3_s(3 * fits) < 3 * l3_s(6 * fits) / 6
+    assert l3_s(12 * fits) == pytest.approx(2 * l3_s(6 * fits))
+
+
+@pytest.mark.parametrize(("taps", "faster"), [(4, True), (4096, False)])
+def test_short_sums_do_not_wait_for_each_other(taps: int, faster: bool) -> None:
+    """The core begins the next sum before the last one is done, if it holds both."""
+    [product, _] = view_nest(tiled_matmul(16, 16, taps, i1=1, i2=1, j1=1, j2=16, k1=4), 1)
+    step = step_cycles(product, tile_of(product, MACHINE), MACHINE)
+    assert (step.latency[0] < MACHINE.fma_latency / 4) == faster
+    assert (step.latency[0] == MACHINE.fma_latency) != faster
+
+
+def test_all_constants_are_fetched() -> None:
+    nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
+    [product, *_] = view_nest(nest, 1)
+    both = replace(product, buffers=tuple(replace(b, is_constant=True) for b in product.buffers))
+    once, all_ = (leaf_cost(v, MACHINE, 1, 1 << 40).dram_s[0] for v in (product, both))
+    assert all_ == pytest.approx(once * (512 * 512 + 2 * 8 * 512) / 512**2)
+
+
 def test_strided_vectors_are_gathers() -> None:
     contiguous, strided = elementwise(64, 64, along=1), elementwise(64, 64, along=0)
     assert cost(strided).core_s[0] > 4 * cost(contiguous).core_s[0]

@@ -31,6 +31,8 @@ class MachineModel:
     stores_per_cycle: float = 1.0
     gathered_per_cycle: float = 1.0
     issue_per_cycle: float = 6.0
+    instructions_in_flight: float = 448.0
+    """Entries of the reorder buffer: 448 on Zen 5, 512 on current Intel cores."""
     fma_latency: float = 4.0
     store_forward_latency: float = 11.0
     line_bytes: float = 64.0

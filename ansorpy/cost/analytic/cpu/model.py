@@ -89,12 +89,15 @@ def leaf_cost(
     # Data that exceed the third level come from memory every time; the rest mostly stay cached.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
     dram, l3 = into_l3.moved * beyond, into_l2.moved
+    # Calls find what the last one, or the operator before, left in the cores' own caches.
+    warm = footprints.kept(machine.l2_bytes * speedup)
+    l3 = np.maximum(l3 - warm * into_l2.once, 0.0)
     constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
     if reuse_distance_bytes and constants:
-        missing = _missing(np.sum(constants, axis=0) + reuse_distance_bytes, machine)
-        for held in constants:
-            dram = np.maximum(dram, held * missing)
-            l3 = np.maximum(l3, held * (1.0 - missing))
+        held: Floats = np.sum(constants, axis=0)
+        missing = _missing(held + reuse_distance_bytes, machine)
+        dram = np.maximum(dram, held * missing)
+        l3 = np.maximum(l3, held * (1.0 - missing))
     per_s = machine.clock_hz * speedup
     return LeafCost(
         core=core,
