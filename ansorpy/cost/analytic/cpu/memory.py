@@ -100,7 +100,8 @@ class Footprints:
 
     def kept(self, cache_bytes: Floats) -> Floats:
         """Share of the data that stays in a cache of *cache_bytes* from one call to the next."""
-        return np.clip(2.0 - self.total[0] / cache_bytes, 0.0, 1.0)
+        share: Floats = np.clip(2.0 - self.total[0] / cache_bytes, 0.0, 1.0)
+        return share
 
     def _kept(
         self, fits: Masks, cache: SetCache, crowded: Masks | None = None
