@@ -100,11 +100,12 @@ class Rows:
         if not few:
             return None
         boxes = self._boxes
-        if not any(boxes.largest[d] > np.min(places[d]) for d in few):
+        if not any(boxes.largest[d] > _least(places[d]) for d in few):
             return None
-        repeats, sets = np.zeros_like(boxes.lines, dtype=bool), self._sets(cache.way_bytes)
+        repeats: Masks | bool = False
+        sets = self._sets(cache.way_bytes)
         for d in few:
-            repeats |= (boxes.extents[d] > places[d]) & (places[d] < sets)
+            repeats = repeats | ((boxes.extents[d] > places[d]) & (places[d] < sets))
         met = self._met(places, cache.way_bytes)
         crowded: Masks = repeats & (boxes.lines * cache.way_bytes > cache.bytes * met)
         return crowded[self._place] if crowded.any() else None
@@ -142,7 +143,7 @@ class Rows:
             shared = gcd(pitch, way_bytes) if step is None else np.gcd(pitch * step, way_bytes)
             places.append(way_bytes // shared)
         sets = self._sets(way_bytes)
-        return places, [d for d, met in enumerate(places) if np.any(met < sets)]
+        return places, [d for d, met in enumerate(places) if _least(met) < sets]
 
     def _sets(self, way_bytes: int) -> float:
         return way_bytes / self._line_bytes
@@ -187,3 +188,7 @@ class Rows:
             apart.insert(0, run < inside)
         largest = [float(extent.max()) for extent in outer]
         return _Boxes(region / run * run_lines, run_lines, apart, outer, largest)
+
+
+def _least(count: Count) -> int:
+    return count if isinstance(count, int) else int(count.min())

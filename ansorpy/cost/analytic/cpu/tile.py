@@ -225,10 +225,11 @@ def _run(
         for mask in (here, inside.get(loop)):
             goes_on = goes_on if mask is None else goes_on | mask
         in_run = in_run & goes_on
-        if here is not None:
+        if here is None:
+            visits = np.where(apart & ~in_run, visits * view.extent[loop], visits)
+        else:
             run = np.where(here & in_run, run * view.extent[loop], run)
             apart = apart & (in_run | ~here)
-        visits = np.where(apart & ~in_run & ~goes_on, visits * view.extent[loop], visits)
         if not apart.any():
             break
     return run, visits
