@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import is_not
 from typing import TypeAlias
 
 import numpy as np
@@ -36,11 +37,15 @@ class AccessView:
     flat: Mapping[int, Floats]
     """Elements between two iterations in memory, over all dimensions."""
     region: Sequence[Floats]
-    """Elements of the touched box at each depth."""
+    """Elements of the touched box at each depth, at most; rows that a stride steps over are not
+    touched."""
     run: Sequence[Floats]
     """Length of the contiguous runs of the box at each depth, in elements."""
     boxes: Sequence[tuple[Number, ...]]
     """Extent of the box in each dimension, at each depth."""
+    touched: Sequence[tuple[Number, ...]]
+    """Indices in each dimension of the box that are touched, at most; the extent itself, as the
+    same object, where the stride steps over none."""
     pitches: tuple[Number, ...]
     """Elements between neighbours in each dimension."""
     is_write: bool
@@ -67,10 +72,14 @@ class Walk:
         if len(self.shape) > 1 and not is_number(access.pad, 0):
             self.stride = self._padded(number_of(access.pad))
         self.reach: list[Number] = [1.0] * len(self.shape)
+        # The indices that loops reach in each dimension, at most, since several may reach the same:
+        # the object of *reach* where no stride steps over any.
+        self.most: list[Number] = list(self.reach)
         self.box: list[Number] = [
             min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
             for size in self.shape
         ]
+        self.touched = list(self.box)
         # For each number of trailing dimensions: the run of their box, and where it covers them.
         self.runs: list[tuple[Number, Masks | bool]] = [(1.0, True)]
 
@@ -82,9 +91,10 @@ class Walk:
         region = [self._region()] * (depth + 1)
         run = [self._run(len(self.box) - 1)] * (depth + 1)
         boxes = [tuple(self.box)] * (depth + 1)
+        touched = [tuple(self.touched)] * (depth + 1)
         for loop in reversed(range(depth)):
             region[loop], run[loop] = region[loop + 1], run[loop + 1]
-            boxes[loop] = boxes[loop + 1]
+            boxes[loop], touched[loop] = boxes[loop + 1], touched[loop + 1]
             if loop not in self.real or not self.access.moving[loop]:
                 continue
             coefs = self._coefficients(loop)
@@ -92,12 +102,30 @@ class Walk:
             always = any(_is_positive(coef) for coef in coefs.values())
             moves[loop] = self.real[loop] if always else stride[loop] > 0
             for d, coef in coefs.items():
-                self.reach[d] = self.reach[d] + _times(self.steps[loop], coef)
-                self.box[d] = np.minimum(self.shape[d], self.reach[d])
+                self._widen(d, loop, coef)
             region[loop], run[loop] = self._region(), self._run(max(coefs))
-            boxes[loop] = tuple(self.box)
+            boxes[loop], touched[loop] = tuple(self.box), tuple(self.touched)
+            if any(map(is_not, boxes[loop], touched[loop])):  # the box's runs may be shorter
+                run[loop] = np.maximum(run[loop], run[loop + 1])
         pitches = tuple(self.stride[: len(self.shape)])
-        return AccessView(times, moves, stride, flat, region, run, boxes, pitches, is_write)
+        return AccessView(
+            times, moves, stride, flat, region, run, boxes, touched, pitches, is_write
+        )
+
+    def _widen(self, d: int, loop: int, coef: Number) -> None:
+        """Add the steps of *loop*, *coef* indices each, to what is reached in dimension *d*."""
+        steps, reach = self.steps[loop], self.reach[d]
+        self.reach[d] = wider = reach + _times(steps, coef)
+        self.box[d] = self.touched[d] = box = np.minimum(self.shape[d], wider)
+        if d == len(self.box) - 1:
+            return  # within a row, the lines that a stride steps over are touched anyway
+        if self.most[d] is reach and _always(coef <= reach):
+            self.most[d] = wider
+            return
+        moved = steps if _is_positive(coef) else steps * (coef > 0)
+        self.most[d] = most = np.minimum(wider, self.most[d] * (moved + 1))
+        if not _always(most >= box):
+            self.touched[d] = np.minimum(box, most)
 
     def _padded(self, pad: Number) -> list[Number]:
         """Strides with *pad* elements after each row."""
@@ -131,19 +159,19 @@ class Walk:
         return moved, np.where(real, flat, 0.0)
 
     def _region(self) -> Floats:
-        """Elements of the box; a product of integers, so the order of factors does not matter."""
-        fixed = prod((box for box in self.box if isinstance(box, float)), start=1.0)
+        """Touched elements; a product of integers, so the order of factors does not matter."""
+        fixed = prod((size for size in self.touched if isinstance(size, float)), start=1.0)
         total: Number = fixed
-        for box in self.box:
-            if not isinstance(box, float):
-                total = box if isinstance(total, float) and total == 1 else total * box
+        for size in self.touched:
+            if not isinstance(size, float):
+                total = size if isinstance(total, float) and total == 1 else total * size
         return _as_column(total, self.rows)
 
     def _run(self, changed: int) -> Floats:
         """Length of the contiguous runs of the box.
 
         A run spans the trailing dimensions up to the first one that the box does not cover or whose
-        rows are not adjacent in memory.
+        rows are not adjacent in memory or are stepped over.
 
         No dimension after *changed* may have changed since the last call.
         """
@@ -153,9 +181,8 @@ class Walk:
             if whole is False:
                 break
             box, size = self.box[d], self.shape[d]
-            if self._has_others_between(d):
-                whole = False
-            elif not (isinstance(size, float) and size == 1):
+            whole = self._without_gaps(d, whole)
+            if whole is not False and not (isinstance(size, float) and size == 1):
                 if not (isinstance(box, float) and box == 1):
                     longer = _times(box, run)
                     run = longer if whole is True else np.where(whole, longer, run)
@@ -167,10 +194,15 @@ class Walk:
             self.runs.append((run, whole))
         return _as_column(run, self.rows)
 
-    def _has_others_between(self, d: int) -> bool:
-        if self.access.strides is None or self.shape[d] == 1:
+    def _without_gaps(self, d: int, whole: Masks | bool) -> Masks | bool:
+        """Where *whole* and the touched rows of dimension *d* are neighbours in memory."""
+        given = self.access.strides is not None and self.shape[d] != 1
+        if given and self.stride[d] != self.dense[d]:
             return False
-        return bool(self.stride[d] != self.dense[d])
+        if self.touched[d] is self.box[d]:
+            return whole
+        near = self.touched[d] >= self.box[d]
+        return whole & near if isinstance(near, np.ndarray) else bool(near) and whole
 
 
 def _times(column: Number, number: Number) -> Number:
@@ -181,6 +213,11 @@ def _times(column: Number, number: Number) -> Number:
 def _is_positive(number: Number) -> bool:
     """True when *number* is positive in every row."""
     return number > 0 if isinstance(number, float) else bool((number > 0).all())
+
+
+def _always(true: Masks | bool) -> bool:
+    """True when *true* is so in every row."""
+    return bool(true.all()) if isinstance(true, np.ndarray) else bool(true)
 
 
 def is_number(size: Size, number: int) -> bool:

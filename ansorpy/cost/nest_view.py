@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -65,8 +66,8 @@ class BufferView:
 
     @cached_property
     def region(self) -> Sequence[Floats]:
-        """Elements touched at each depth by the largest access (accesses of one op overlap)."""
-        return _largest([a.region for a in self.accesses])
+        """Elements touched at each depth, at most: those of all accesses, within one box."""
+        return _together(self.accesses)
 
     @cached_property
     def run(self) -> Sequence[Floats]:
@@ -228,6 +229,23 @@ def _largest(parts: Sequence[Sequence[Floats]]) -> Sequence[Floats]:
         key = tuple(map(id, at))
         if key not in known:
             known[key] = np.maximum.reduce(at)
+        found.append(known[key])
+    return found
+
+
+def _together(accesses: Sequence[AccessView]) -> Sequence[Floats]:
+    """Elements that *accesses* touch at each depth, at most; shared as by :func:`_largest`."""
+    if len(accesses) == accesses[0].times == 1:
+        return accesses[0].region
+    known: dict[tuple[int, ...], Floats] = {}
+    found: list[Floats] = []
+    for depth, regions in enumerate(zip(*(a.region for a in accesses), strict=True)):
+        key = tuple(map(id, regions))
+        if key not in known:
+            extents = zip(*(a.boxes[depth] for a in accesses), strict=True)
+            box = prod(reduce(np.maximum, sizes) for sizes in extents)
+            each = (a.times * region for a, region in zip(accesses, regions, strict=True))
+            known[key] = np.minimum(sum(each), box)
         found.append(known[key])
     return found
 

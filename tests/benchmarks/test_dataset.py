@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ansorpy.api.request import Request
+from ansorpy.cost.learner import samples_of
+from ansorpy.cost.pretrained import shipped_files
+from ansorpy.cost.programs import Programs
+from ansorpy.cost.saved import SavedModel
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import read_dataset
@@ -19,12 +24,42 @@ from benchmarks.zoo.suite import ALL, Entry
 from tests.datasets import record_by_formula
 from tests.search.tasks import dense_relu, matmul
 
+RECORDED = Path(zoo.__file__).parent / "recorded"
+"""Published programs, a file for each family of machines."""
+
 
 @pytest.fixture
 def operators_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the operators are evaluated on: the networks take seconds to read."""
     monkeypatch.setattr(zoo, "EVALUATED", ())
     zoo.held_out.cache_clear()
+
+
+@pytest.fixture(scope="module", params=sorted(RECORDED.glob("*.npz")), ids=lambda path: path.stem)
+def published(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+@pytest.mark.usefixtures("operators_alone")
+def test_published_programs_can_be_learned_from_and_none_is_held_out(published: Path) -> None:
+    measured = list(read_dataset(published).tasks.values())
+    assert not {structural_hash(each.task.dag) for each in measured} & zoo.held_out()
+    for number in np.random.default_rng(0).permutation(len(measured))[:12]:
+        task = measured[number].task
+        for sketch in measured[number].sketches:
+            samples = samples_of(task, Programs(sketch.space(), sketch.table), sketch.seconds)
+            assert np.isfinite(samples.prior_s).all()
+
+
+def test_the_model_that_ships_was_trained_on_what_is_published(published: Path) -> None:
+    measured = list(read_dataset(published).tasks.values())
+    [family] = {each.task.target.family for each in measured}
+    [shipped] = [path for path in shipped_files() if path.stem == published.stem]
+    model = SavedModel.read(shipped)
+    assert (model.family, model.tasks, model.programs) == (
+        family, len(measured), sum(map(len, measured)),
+    )  # fmt: skip
 
 
 @pytest.mark.usefixtures("operators_alone")

@@ -142,18 +142,20 @@ def tiled_matmul(
     return Nest((product, last))
 
 
-def elementwise(n: int, m: int, *, along: int) -> Nest:
+def elementwise(n: int, m: int, *, along: int, parallel: Size = 0) -> Nest:
     """Twice a matrix, its last loop vectorised: over dimension *along* of row-major storage."""
     a = placeholder((n, m), name="A")
     b = compute((n, m), lambda i, j: a[i, j] * 2.0, name="B")
     inner, outer = ((0, 1), (1, 0)) if along == 1 else ((1, 0), (0, 1))
     coefs = tuple((outer[d], inner[d]) for d in range(2))
-    loops = (loop("outer", (n, m)[1 - along], stage="B"), loop("inner", (n, m)[along], stage="B"))
-    vector = loop("inner", (n, m)[along], stage="B", vector=1)
+    loops = (
+        loop("outer", (n, m)[1 - along], stage="B", parallel=parallel),
+        loop("inner", (n, m)[along], stage="B", vector=1),
+    )
     leaf = Leaf(
         stage="B",
         op=b,
-        loops=(loops[0], vector),
+        loops=loops,
         accesses=(access(a, *coefs),),
         write=access(b, *coefs, is_output=True),
         body=b.body,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log2
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from ansorpy.cost.features import FEATURE_NAMES, FEATURES, extract
 from ansorpy.cost.nest_view import view_nest
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Nest, build_nest
 from ansorpy.schedule.tables.size import Column
@@ -117,3 +120,56 @@ def test_rows_of_a_part_lie_as_far_apart_as_those_of_the_whole() -> None:
     assert {apart["B0.stride"], apart["B1.stride"]} == {log2(65), log2(1025)}
     assert dense["B0.unique_lines"] == pytest.approx(log2(1 + 2))
     assert apart["B0.unique_lines"] == pytest.approx(log2(1 + 8))
+
+
+@pytest.mark.parametrize(
+    ("stride", "taps", "dilation"), [(2, 1, 1), (1, 3, 2), (3, 2, 1), (2, 3, 1)]
+)
+def test_rows_that_a_stride_steps_over_are_not_touched(
+    stride: int, taps: int, dilation: int
+) -> None:
+    n = (12 - (taps - 1) * dilation - 1) // stride + 1
+    x, c = placeholder((12, 12, 16), name="X"), reduce_axis(16, name="c")
+    r, s = reduce_axis(taps, name="r"), reduce_axis(taps, name="s")
+    y = compute(
+        (n, n),
+        lambda i, j: sum_over(
+            x[i * stride + r * dilation, j * stride + s * dilation, c], axis=(r, s, c)
+        ),
+        name="Y",
+    )
+    [view] = view_nest(build_nest(State.initial(ComputeDAG([y], [x])), {}), 1)
+    [read] = [buffer for buffer in view.buffers if buffer.name == "X"]
+    pixels = {i * stride + t * dilation for i in range(n) for t in range(taps)}
+    assert read.region[0][0] == len(pixels) ** 2 * 16
+    assert read.region[2][0] == taps**2 * 16  # of one output
+    row = min({*range(len(pixels) + 1)} - pixels)  # the pixels before the first gap
+    assert read.run[0][0] == row * (12 if row == 12 else 1) * 16
+
+
+def test_runs_are_as_long_as_those_of_inner_loops() -> None:
+    """Three whole rows of each four."""
+    x, r, s = placeholder((64, 32, 5), name="X"), reduce_axis(3, name="r"), reduce_axis(5, name="s")
+    y = compute((64, 8), lambda n, i: sum_over(x[n, 4 * i + r, s], axis=(r, s)), name="Y")
+    [view] = view_nest(build_nest(State.initial(ComputeDAG([y], [x])), {}), 1)
+    [read] = [buffer for buffer in view.buffers if buffer.name == "X"]
+    assert [run[0] for run in read.run] == [15, 15, 15, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("second", "touched"),
+    [
+        (lambda x, i, j: x[2 * i + 1, j], 127 * 64),
+        (lambda x, i, j: x[2 * i, j], 64 * 64),
+        (lambda x, i, j: x[1, j], (64 + 1) * 64),
+    ],
+    ids=["the other rows", "the same", "one more row"],
+)
+def test_several_accesses_touch_what_each_of_them_does(
+    second: Callable[..., Expr], touched: int
+) -> None:
+    x = placeholder((128, 128), name="X")
+    y = compute((64, 64), lambda i, j: x[2 * i, j] + second(x, i, j), name="Y")
+    [view] = view_nest(build_nest(State.initial(ComputeDAG([y], [x])), {}), 1)
+    [read] = [buffer for buffer in view.buffers if buffer.name == "X"]
+    assert read.region[0][0] == touched

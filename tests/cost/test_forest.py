@@ -44,7 +44,7 @@ def test_it_is_the_analytic_model_until_it_has_learnt() -> None:
 
 def test_where_it_is_more_uncertain_it_is_more_wrong() -> None:
     programs, columns = population(1000, 5)
-    task, model = matmul_task(*SHAPE), trained(64)
+    task, model = matmul_task(*SHAPE), trained(256)
     score, deviation = model.predict(task, programs), model.deviations(task, programs)
     assert (deviation >= 0).all() and (deviation > 0).mean() > 0.9
     wrong = np.log(score * true_seconds(columns))

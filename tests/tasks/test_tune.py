@@ -730,7 +730,7 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     task, model = matmul(64, 64, 64), AnalyticModel()
     source = sampler(task)
-    options = PredictOptions(sketches=8, population=512, generations=2, pretrained=False)
+    options = PredictOptions(sketches=8, population=1024, generations=2, pretrained=False)
     states = list(predicted_best(task, source, options=options))
     assert str(states[-1].history) == ""
     rng = np.random.default_rng(0)

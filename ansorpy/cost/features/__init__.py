@@ -36,7 +36,7 @@ FEATURES: tuple[FeatureGroup, ...] = (
 
 FEATURE_NAMES: tuple[str, ...] = tuple(name for group in FEATURES for name in group.names)
 
-FEATURE_REVISION = 3
+FEATURE_REVISION = 5
 """Increase it when an existing feature is computed differently."""
 
 FEATURE_VERSION: str = hashlib.sha256(

@@ -125,6 +125,67 @@ def test_what_fits_is_fetched_once() -> None:
     assert found.moved[0] == found.once[0] == (16 * 16 * 4) * 4  # the result moves in and out
 
 
+def test_data_that_stay_in_the_core_s_own_caches_are_not_fetched_again() -> None:
+    def l3_s(elements: int, threads: int = 1) -> float:
+        return float(cost(elementwise(elements // 64, 64, along=1, parallel=1), threads).l3_s[0])
+
+    fits = int(MACHINE.l2_bytes) // 16
+    assert l3_s(fits) == 0
+    assert l3_s(4 * fits, threads=2) == 0 < l3_s(4 * fits)
+    assert 0 < l3_s(3 * fits) < 3 * l3_s(6 * fits) / 6
+    assert l3_s(12 * fits) == pytest.approx(2 * l3_s(6 * fits))
+
+
+@pytest.mark.parametrize(("taps", "faster"), [(4, True), (4096, False)])
+def test_short_sums_do_not_wait_for_each_other(taps: int, faster: bool) -> None:
+    """The core begins the next sum before the last one is done, if it holds both."""
+    [product, _] = view_nest(tiled_matmul(16, 16, taps, i1=1, i2=1, j1=1, j2=16, k1=4), 1)
+    step = step_cycles(product, tile_of(product, MACHINE), MACHINE)
+    assert (step.latency[0] < MACHINE.fma_latency / 4) == faster
+    assert (step.latency[0] == MACHINE.fma_latency) != faster
+
+
+@pytest.mark.parametrize(("outer", "sums", "inner"), [(1, 1, 32), (1024, 2, 4), (1024, 1, 4)])
+def test_no_more_sums_run_together_than_there_are(outer: int, sums: int, inner: int) -> None:
+    """The outer reduce loop goes on with the first sum after the last one."""
+    a, b = placeholder((sums, outer * inner), name="A"), placeholder((outer * inner, 16), name="B")
+    k = reduce_axis(outer * inner, name="k")
+    dag = ComputeDAG(
+        [compute((sums, 16), lambda i, j: sum_over(a[i, k] * b[k, j], axis=k), name="C")]
+    )
+    state, (k0, k1) = State.initial(dag).split("C", "k", (inner,))
+    state = state.reorder("C", [k0, "i", k1, "j"]).vectorize("C", ["j"])
+    [view] = view_nest(build_nest(state, {}), 1)
+    [latency] = step_cycles(view, tile_of(view, MACHINE), MACHINE).latency
+    assert latency == MACHINE.fma_latency / sums
+
+
+def test_sums_that_are_moved_fill_the_core_too() -> None:
+    """A step has three instructions and two of its loop; a visit, a load and a store besides."""
+    [product, _] = view_nest(tiled_matmul(64, 16, 4, i1=64, i2=1, j1=1, j2=16, k1=4), 1)
+    tile = tile_of(product, MACHINE)
+    few = replace(MACHINE, instructions_in_flight=2.0 * (4 * 3 + 2 + 2))
+    assert step_cycles(product, tile, few).latency[0] == MACHINE.fma_latency / 2
+
+
+def test_constants_that_were_not_evicted_are_not_fetched() -> None:
+    """16 KB of them, and few other data."""
+    nest = tiled_matmul(8, 64, 64, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
+    view = view_nest(nest, 1)[0]
+    near, far = (leaf_cost(view, MACHINE, 1, distance) for distance in (1 << 16, 1 << 40))
+    assert near.l3_s[0] == near.dram_s[0] == 0
+    assert far.l3_s[0] * MACHINE.l3_bandwidth * MACHINE.clock_hz == pytest.approx(64 * 64 * 4)
+    assert far.dram_s[0] > 0
+
+
+def test_all_constants_are_fetched() -> None:
+    nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
+    [product, *_] = view_nest(nest, 1)
+    both = replace(product, buffers=tuple(replace(b, is_constant=True) for b in product.buffers))
+    once, all_ = (leaf_cost(v, MACHINE, 1, 1 << 40).dram_s[0] for v in (product, both))
+    assert all_ == pytest.approx(once * (512 * 512 + 2 * 8 * 512) / 512**2)
+
+
 def test_strided_vectors_are_gathers() -> None:
     contiguous, strided = elementwise(64, 64, along=1), elementwise(64, 64, along=0)
     assert cost(strided).core_s[0] > 4 * cost(contiguous).core_s[0]
@@ -182,35 +243,72 @@ def test_a_condition_that_skips_terms_is_not_asked_of_every_one() -> None:
     assert counts.ints.total == counts.bools == counts.selects == 0
 
 
-def _columns_of(pitch: int, rows: int) -> LeafView:
-    """Each of 16 passes reads one element of every one of *rows* rows, *pitch* elements apart."""
-    x = placeholder((rows, pitch), name="x")
+def _columns_of(pitch: int, rows: int, step: int = 1) -> LeafView:
+    """Each of 16 passes reads one element of *rows* rows; rows are *pitch* elements apart.
+
+    It reads every *step*-th row.
+    """
+    x = placeholder((rows * step, pitch), name="x")
     k = reduce_axis(rows, name="k")
-    dag = ComputeDAG([compute((16,), lambda j: sum_over(x[k, j], axis=k), name="y")])
+    dag = ComputeDAG([compute((16,), lambda j: sum_over(x[k * step, j], axis=k), name="y")])
     [view] = view_nest(build_nest(State.initial(dag), {}), 1)
     return view
 
 
 @pytest.mark.parametrize(
-    ("pitch", "rows", "again"),
-    [(1024, 64, True), (1024, 8, False), (1040, 64, False), (512, 64, True), (1000, 64, False)],
+    ("pitch", "rows", "step", "again"),
+    [
+        (1024, 64, 1, True),
+        (1024, 8, 1, False),
+        (1040, 64, 1, False),
+        (512, 64, 1, True),
+        (1000, 64, 1, False),
+        (512, 16, 1, False),
+        (512, 16, 2, True),
+        (256, 16, 4, True),
+        (520, 16, 2, False),
+    ],
 )
-def test_rows_that_start_in_one_set_push_each_other_out(pitch: int, rows: int, again: bool) -> None:
+def test_rows_that_start_in_one_set_push_each_other_out(
+    pitch: int, rows: int, step: int, again: bool
+) -> None:
     """48 KB in 12 ways: of rows 4 KB apart 12 lines stay, whatever else would fit."""
-    view = _columns_of(pitch, rows)
+    view = _columns_of(pitch, rows, step)
     anywhere = Footprints(view, 64, 4096).traffic(SetCache(48 * 1024)).moved[0]
     in_sets = Footprints(view, 64, 4096).traffic(SetCache(48 * 1024, 4096)).moved[0]
     assert in_sets > 4 * anywhere if again else in_sets == anywhere
 
 
-@pytest.mark.parametrize(("pitch", "times"), [(1024, 6.5), (512, 3.25), (256, 1.625), (1040, 1.0)])
-def test_lines_that_go_to_few_sets_come_slowly(pitch: int, times: float) -> None:
-    view = _columns_of(pitch, 64)
+@pytest.mark.parametrize(
+    ("pitch", "step", "times"),
+    [(1024, 1, 6.5), (512, 1, 3.25), (256, 1, 1.625), (1040, 1, 1.0), (256, 2, 3.25)],
+)
+def test_lines_that_go_to_few_sets_come_slowly(pitch: int, step: int, times: float) -> None:
+    view = _columns_of(pitch, 64, step)
     cache = SetCache(1 << 30, 1 << 20, 6.5)
     [moved] = Footprints(view, 64, 4096).traffic(cache).moved
     [usual] = Footprints(view, 64, 4096).traffic(SetCache(1 << 30)).moved
     x = 64 * 1.5 * 64  # a line and what it drags along, of each row
     assert moved - usual == pytest.approx((times - 1) * x)
+
+
+def test_lines_that_are_kept_do_not_come_at_all() -> None:
+    """However slowly they would."""
+    assert leaf_cost(_columns_of(1024, 64), MACHINE, 1, 0).l3_s[0] == 0
+
+
+def test_lines_of_rows_go_to_many_sets_where_a_stride_steps_over_some() -> None:
+    """Every second row, and every second pixel of every second row."""
+    x, image = placeholder((64, 64), name="x"), placeholder((28, 28, 64), name="image")
+    k = reduce_axis(64, name="k")
+    rows = compute((32,), lambda i: sum_over(x[2 * i, k], axis=k), name="rows")
+    pixels = compute((14, 14, 64), lambda i, j, c: image[2 * i, 2 * j, c], name="pixels")
+    nests = [build_nest(State.initial(ComputeDAG([op])), {}) for op in (rows, pixels)]
+    row, pixel = (Footprints(view_nest(nest, 1)[0], 64, 4096).rows[0] for nest in nests)
+    first, second, _ = MACHINE.data_caches
+    assert row.crowded(first) is None
+    slowness = pixel.slowness(second)
+    assert slowness is None or slowness[0] == 1
 
 
 def _product_tile(rows_inside: bool) -> LeafView:

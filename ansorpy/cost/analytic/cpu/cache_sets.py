@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
+from typing import TypeAlias
 
 import numpy as np
 
-from ansorpy.arrays import Floats, Masks
-from ansorpy.cost.nest_view import BufferView
+from ansorpy.arrays import Floats, Ints, Masks
+from ansorpy.cost.nest_view import BufferView, Number
 
 __all__ = ["Rows", "SetCache", "distinct", "stacked"]
 
+Count: TypeAlias = Ints | int
 
 _WAITING_LINES = 16
 """Fewer lines than this can all be in flight at once, whatever their sets."""
@@ -61,7 +63,7 @@ class _Boxes:
 
     ``lines`` counts the lines of the whole box, ``run_lines`` those of each contiguous run.
     ``apart[d]`` is True where dimension *d* (all but the innermost) steps from run to run; it has
-    ``extents[d]`` steps, at most ``largest[d]``.  ``place`` is the index of each depth's box.
+    ``extents[d]`` steps, at most ``largest[d]``.  Rows that a stride steps over do not count.
     """
 
     lines: Floats
@@ -69,7 +71,6 @@ class _Boxes:
     apart: Sequence[Masks]
     extents: Sequence[Floats]
     largest: Sequence[float]
-    place: Sequence[int]
 
 
 class Rows:
@@ -81,12 +82,15 @@ class Rows:
     def __init__(
         self, buffer: BufferView, depths: Sequence[int], line_bytes: float, first_way_bytes: int
     ):
-        self._access, self._depths, self._line_bytes = buffer.accesses[0], depths, line_bytes
+        self._access, self._line_bytes = buffer.accesses[0], line_bytes
         self._first_way_bytes = first_way_bytes
         self._bytes = buffer.elem_bytes
+        first, self._place = distinct([self._access.boxes[depth] for depth in depths])
+        self._depths = [depths[n] for n in first]
         outer = self._access.pitches[:-1]
         fixed = [pitch for pitch in outer if isinstance(pitch, float)]
         self._pitches = [int(p) * self._bytes for p in fixed] if len(fixed) == len(outer) else []
+        self._steps = [self._step(d) for d in range(len(self._pitches))]
 
     def crowded(self, cache: SetCache) -> Masks | None:
         """``[depth, n]``: where the box has more lines per set than *cache* has ways; or None."""
@@ -96,14 +100,15 @@ class Rows:
         if not few:
             return None
         boxes = self._boxes
-        if not any(boxes.largest[d] > places[d] for d in few):
+        if not any(boxes.largest[d] > _least(places[d]) for d in few):
             return None
-        repeats = boxes.extents[few[0]] > places[few[0]]
-        for d in few[1:]:
-            repeats |= boxes.extents[d] > places[d]
+        repeats: Masks | bool = False
+        sets = self._sets(cache.way_bytes)
+        for d in few:
+            repeats = repeats | ((boxes.extents[d] > places[d]) & (places[d] < sets))
         met = self._met(places, cache.way_bytes)
         crowded: Masks = repeats & (boxes.lines * cache.way_bytes > cache.bytes * met)
-        return crowded[boxes.place] if crowded.any() else None
+        return crowded[self._place] if crowded.any() else None
 
     def slowness(self, cache: SetCache) -> Floats | None:
         """Slowdown of lines into *cache* because they go to few sets; None for no slowdown.
@@ -128,41 +133,62 @@ class Rows:
         found: Floats = met[at, np.arange(met.shape[1])]
         return found
 
-    def _places(self, way_bytes: int) -> tuple[list[int], list[int]]:
+    def _places(self, way_bytes: int) -> tuple[list[Count], list[int]]:
         """How many places in a way each dimension's rows start at, and the dimensions with few.
 
-        Dimensions with few places are those that do not reach all sets.
+        Dimensions with few places are those that do not reach all sets in some setting.
         """
-        places = [way_bytes // gcd(pitch, way_bytes) for pitch in self._pitches]
-        sets = way_bytes / self._line_bytes
-        return places, [d for d, met in enumerate(places) if met < sets]
+        places: list[Count] = []
+        for pitch, step in zip(self._pitches, self._steps, strict=True):
+            shared = gcd(pitch, way_bytes) if step is None else np.gcd(pitch * step, way_bytes)
+            places.append(way_bytes // shared)
+        sets = self._sets(way_bytes)
+        return places, [d for d, met in enumerate(places) if _least(met) < sets]
 
-    def _met(self, places: Sequence[int], way_bytes: int) -> Floats:
+    def _sets(self, way_bytes: int) -> float:
+        return way_bytes / self._line_bytes
+
+    def _step(self, d: int) -> Ints | None:
+        """``[box, n]``: rows from one touched row of dimension *d* to the next; None for always 1.
+
+        It is 1 too where rows are not equally far apart.
+        """
+        boxes, touched = self._access.boxes, self._access.touched
+        if all(boxes[depth][d] is touched[depth][d] for depth in self._depths):
+            return None
+        box, rows = self._columns(boxes, d), self._columns(touched, d)
+        step = (box - 1) / np.maximum(rows - 1, 1)
+        return np.where(step == np.floor(step), step, 1.0).astype(np.int64)
+
+    def _columns(self, extents: Sequence[tuple[Number, ...]], d: int) -> Floats:
+        """``[box, n]``: dimension *d* of *extents*."""
+        found = np.empty((len(self._depths), len(self._access.region[0])))
+        for column, depth in zip(found, self._depths, strict=True):
+            column[:] = extents[depth][d]
+        return found
+
+    def _met(self, places: Sequence[Count], way_bytes: int) -> Floats:
         """Number of sets that the lines of each box go to."""
         boxes = self._boxes
         met = boxes.run_lines
         for apart, extent, most in zip(boxes.apart, boxes.extents, places, strict=True):
             met = np.where(apart, met * np.minimum(extent, most), met)
-        return np.minimum(met, way_bytes / self._line_bytes)
+        return np.minimum(met, self._sets(way_bytes))
 
     @cached_property
     def _boxes(self) -> _Boxes:
-        access = self._access
-        first, place = distinct([access.boxes[depth] for depth in self._depths])
-        depths = [self._depths[n] for n in first]
+        access, depths = self._access, self._depths
         run = stacked([access.run[depth] for depth in depths])
         region = stacked([access.region[depth] for depth in depths])
         run_lines = np.ceil(run * (self._bytes / self._line_bytes))
-        extents = [np.empty_like(run) for _ in access.pitches]
-        for d, columns in enumerate(extents):
-            for column, depth in zip(columns, depths, strict=True):
-                column[:] = access.boxes[depth][d]
+        *outer, inside = [self._columns(access.touched, d) for d in range(len(access.pitches))]
         apart: list[Masks] = []
-        whole: Masks | bool = True
-        for d in reversed(range(len(extents) - 1)):
-            # A run continues into this dimension where it covers all inner ones.
-            whole = whole & (extents[d + 1] * access.pitches[d + 1] >= access.pitches[d])
-            apart.insert(0, ~whole)
-        outer = extents[:-1]
+        for extent in reversed(outer):
+            inside = inside * extent
+            apart.insert(0, run < inside)
         largest = [float(extent.max()) for extent in outer]
-        return _Boxes(region / run * run_lines, run_lines, apart, outer, largest, place)
+        return _Boxes(region / run * run_lines, run_lines, apart, outer, largest)
+
+
+def _least(count: Count) -> int:
+    return count if isinstance(count, int) else int(count.min())

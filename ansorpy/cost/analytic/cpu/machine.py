@@ -31,6 +31,8 @@ class MachineModel:
     stores_per_cycle: float = 1.0
     gathered_per_cycle: float = 1.0
     issue_per_cycle: float = 6.0
+    instructions_in_flight: float = 448.0
+    """Entries of the reorder buffer: 320 on Zen 4, 448 on Zen 5, 512 on current Intel cores."""
     fma_latency: float = 4.0
     store_forward_latency: float = 11.0
     line_bytes: float = 64.0
@@ -97,7 +99,12 @@ class MachineModel:
 
 
 _PROCESSORS = {
-    "znver4": MachineModel(vector_ops_per_cycle=1.0, stores_per_cycle=0.5, l2_bandwidth=32.0),
+    "znver4": MachineModel(
+        vector_ops_per_cycle=1.0,
+        stores_per_cycle=0.5,
+        instructions_in_flight=320.0,
+        l2_bandwidth=32.0,
+    ),
     "znver5": MachineModel(clock_hz=4.3e9),
 }
 """Processors that differ from the defaults, by LLVM name.  Zen 4 runs a 512-bit operation in two

@@ -71,8 +71,10 @@ class Footprints:
             outer.append(np.where(real, at, outer[-1]))
         self.outer = np.stack(outer)
 
-    def traffic(self, cache: SetCache) -> Traffic:
+    def traffic(self, cache: SetCache, kept: Sequence[Floats] = ()) -> Traffic:
         """Bytes that enter *cache* while the statement runs.
+
+        Of each buffer, the cache holds the share *kept* beforehand.
 
         Take the outermost depth whose working set fits, and the loop just outside it.  An LRU cache
         keeps the lines that two successive iterations of that loop share, so one execution of the
@@ -93,10 +95,22 @@ class Footprints:
                     crowded[self.place[loop]] &= ~mask
                 run_at, kept_at, lost = self._kept(fits & ~crowded, cache, crowded)
                 moved[:] = lost * own.take(run_at) + (1 - lost) * own.take(kept_at)
+        if kept:
+            again -= np.stack(kept) * self.fetched[:, 0]
+            np.maximum(again, 0.0, out=again)
+        for rows, moved in zip(self.rows, again, strict=True):
             slowness = rows.slowness(cache)
             if slowness is not None:
                 moved *= slowness
         return Traffic(_sum(again), self.once)
+
+    def kept(self, cache_bytes: Floats, between: float = 0.0) -> Floats:
+        """Share of the data that stays in a cache of *cache_bytes* from one call to the next.
+
+        Each statement counts alone, with the bytes *between* its calls.
+        """
+        share: Floats = np.clip(2.0 - (self.total[0] + between) / cache_bytes, 0.0, 1.0)
+        return share
 
     def _kept(
         self, fits: Masks, cache: SetCache, crowded: Masks | None = None

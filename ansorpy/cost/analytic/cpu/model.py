@@ -85,16 +85,23 @@ def leaf_cost(
     core = core_cycles(view, tile, machine, tasks)
     at_once = [tile.transposed(buffer.accesses[0]) for buffer in view.buffers]
     footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes, at_once)
-    into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
+    l1, l2, l3_cache = machine.data_caches
+    # Calls find what the last one, or the operator before, left in the cores' own caches; of
+    # constants, what the other data have not evicted since.
+    own = machine.l2_bytes * speedup
+    warm, still = footprints.kept(own), footprints.kept(own, reuse_distance_bytes)
+    kept = [still if buffer.is_constant else warm for buffer in view.buffers]
+    into_l1, into_l3 = footprints.traffic(l1), footprints.traffic(l3_cache)
+    into_l2 = footprints.traffic(l2, kept)
     # Data that exceed the third level come from memory every time; the rest mostly stay cached.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
     dram, l3 = into_l3.moved * beyond, into_l2.moved
     constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
     if reuse_distance_bytes and constants:
-        missing = _missing(np.sum(constants, axis=0) + reuse_distance_bytes, machine)
-        for held in constants:
-            dram = np.maximum(dram, held * missing)
-            l3 = np.maximum(l3, held * (1.0 - missing))
+        held: Floats = np.sum(constants, axis=0)
+        missing, gone = _missing(held + reuse_distance_bytes, machine), held * (1.0 - still)
+        dram = np.maximum(dram, gone * missing)
+        l3 = np.maximum(l3, gone * (1.0 - missing))
     per_s = machine.clock_hz * speedup
     return LeafCost(
         core=core,

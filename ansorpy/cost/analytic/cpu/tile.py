@@ -40,6 +40,8 @@ class Tile:
     """Product of the extents of the tile's other loops."""
     steps: Floats
     visits: Floats
+    independent: Floats
+    """Consecutive visits that do not wait for each other's sums: until a reduce loop goes on."""
     reduces: Masks
     """``[n]``: whether some reduce loop has more than one iteration."""
     unrolled: Masks
@@ -130,6 +132,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     steps = view.evaluations / (length * tile_rows)
     vectors = np.ceil(length / lanes)
     sums = np.where(reduces, tile_rows * vectors, 0.0)
+    run, independent = _run(view, is_reduce, inside)
     return Tile(
         inside=inside,
         lanes=lanes,
@@ -137,7 +140,8 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
         vectors=vectors,
         rows=tile_rows,
         steps=steps,
-        visits=steps / _run(view, is_reduce, inside),
+        visits=steps / run,
+        independent=independent,
         reduces=reduces,
         unrolled=~loose,
         unrolled_steps=_unrolled_steps(view, is_reduce, ~loose),
@@ -205,20 +209,30 @@ def _inside(
     return inside
 
 
-def _run(view: LeafView, is_reduce: Mapping[int, Masks], inside: Mapping[int, Masks]) -> Floats:
-    """Steps of one visit: the product of the consecutive reduce loops' extents around the tile."""
-    run, in_run = np.ones(view.rows), np.ones(view.rows, dtype=bool)
+def _run(
+    view: LeafView, is_reduce: Mapping[int, Masks], inside: Mapping[int, Masks]
+) -> tuple[Floats, Floats]:
+    """(steps of one visit, consecutive visits of different sums).
+
+    The first is the product of the consecutive reduce loops' extents around the tile, the second
+    that of the consecutive space loops' extents around those.
+    """
+    run, visits = np.ones(view.rows), np.ones(view.rows)
+    in_run = apart = np.ones(view.rows, dtype=bool)
     for loop in reversed(view.real):
         here = is_reduce.get(loop)
         goes_on = ~view.real[loop]
         for mask in (here, inside.get(loop)):
             goes_on = goes_on if mask is None else goes_on | mask
         in_run = in_run & goes_on
-        if not in_run.any():
-            break
-        if here is not None:
+        if here is None:
+            visits = np.where(apart & ~in_run, visits * view.extent[loop], visits)
+        else:
             run = np.where(here & in_run, run * view.extent[loop], run)
-    return run
+            apart = apart & (in_run | ~here)
+        if not apart.any():
+            break
+    return run, visits
 
 
 def _unrolled_steps(view: LeafView, is_reduce: dict[int, Masks], unrolled: Masks) -> Floats:
