@@ -101,6 +101,4 @@ def _masked(scores: Tensor, scale: float, masks: Sequence[Tensor], names: Names)
             total = total + mask[broadcast_index(mask.shape, i, square)]
         return total
 
-    return compute(
-        square, body, name=names.fresh("masked"), names=tuple(f"i{d}" for d in range(len(square)))
-    )
+    return compute(square, body, name=names.fresh("masked"))

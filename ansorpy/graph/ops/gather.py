@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,7 +46,7 @@ class Gather(Op):
             index = _wrapped(indices[i[before : before + places]], extent)
             return data[(*i[:before], index, *i[before + places :])]
 
-        return _stage(self.infer(_types(inputs)).shape, body, names)
+        return compute(self.infer(_types(inputs)).shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         data, indices = operands
@@ -83,7 +83,7 @@ class GatherElements(Op):
         def body(*i: Expr) -> Expr:
             return data[(*i[:axis], _wrapped(indices[i], extent), *i[axis + 1 :])]
 
-        return _stage(indices.shape, body, names)
+        return compute(indices.shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         is_paired = all(o.cut and o.shape[0] == shape[0] for o in operands)
@@ -121,7 +121,7 @@ class GatherND(Op):
             ]
             return data[(*i[:batch], *where, *i[given:])]
 
-        return _stage(self.infer(_types(inputs)).shape, body, names)
+        return compute(self.infer(_types(inputs)).shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         return self.batch > 0 and all(o.cut for o in operands)
@@ -134,11 +134,6 @@ def _check_integers(indices: TensorType) -> None:
 
 def _types(tensors: Sequence[Tensor]) -> list[TensorType]:
     return [TensorType(t.shape, t.dtype) for t in tensors]
-
-
-def _stage(shape: Shape, body: Callable[..., Expr], names: Names) -> ComputeOp:
-    axes = tuple(f"i{d}" for d in range(len(shape)))
-    return compute(shape, body, name=names.fresh("gather"), names=axes)
 
 
 def _wrapped(index: Expr, extent: AnyExtent) -> Expr:

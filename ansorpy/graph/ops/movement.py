@@ -60,12 +60,8 @@ class Movement(Op):
         """A stage that stores the elements that the movement reads."""
         (x,) = inputs
         shape = self.infer([TensorType(x.shape, x.dtype)]).shape
-        axes = tuple(f"i{d}" for d in range(len(shape)))
         return compute(
-            shape,
-            lambda *i: x[self.source_index(i, x.shape)],
-            name=names.fresh(self.label),
-            names=axes,
+            shape, lambda *i: x[self.source_index(i, x.shape)], name=names.fresh(self.label)
         )
 
 

@@ -48,9 +48,7 @@ class Cumulative(Op):
             counts = first < second if self.exclusive else first <= second
             return over(select(counts, x[(*i[:axis], k, *i[axis + 1 :])], neutral), axis=k)
 
-        return compute(
-            x.shape, body, name=names.fresh(self.label), names=tuple(f"i{d}" for d in range(x.ndim))
-        )
+        return compute(x.shape, body, name=names.fresh(self.label))
 
     def reordered(self, order: Shape) -> Op:
         return replace(self, axis=order.index(self.axis))

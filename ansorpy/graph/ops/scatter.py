@@ -65,8 +65,7 @@ class Scatter(Op):
             return over(select(here, update, kind.identity(wide)), axis=k)
 
         shape: Shape = (*given[:axis], self.size, *given[axis + 1 :])
-        axes = tuple(f"i{d}" for d in range(len(shape)))
-        return compute(shape, body, name=names.fresh(self.label), names=axes)
+        return compute(shape, body, name=names.fresh(self.label))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         whole = all(o.cut and o.shape[0] == shape[0] for o in operands)

@@ -43,12 +43,10 @@ class Softmax(Op):
         def at(i: Sequence[Expr]) -> tuple[Expr | int, ...]:
             return tuple(0 if d in self.axes else a for d, a in enumerate(i))
 
-        axes = tuple(f"i{d}" for d in range(x.ndim))
-
         def raised(*i: Expr) -> Expr:
             return b.exp(b.widened(x[i]) - b.widened(top[at(i)]))
 
-        exps = compute(x.shape, raised, name=names.fresh("exp"), names=axes)
+        exps = compute(x.shape, raised, name=names.fresh("exp"))
         total = reduced(exps, ReduceOp.SUM, self.axes, True, names.fresh("sum"))
 
         def quotient(*i: Expr) -> Expr:
@@ -56,7 +54,7 @@ class Softmax(Op):
             share = b.select(whole.equal(whole), share, 0.0) if self.guarded else share
             return share.astype(x.dtype)
 
-        return compute(x.shape, quotient, name=names.fresh("softmax"), names=axes)
+        return compute(x.shape, quotient, name=names.fresh("softmax"))
 
     def reordered(self, order: Shape) -> Op | None:
         axes = reordered_axes(self.axes, order)

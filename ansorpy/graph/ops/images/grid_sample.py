@@ -69,8 +69,7 @@ class GridSample(Op):
                 terms.append(reduce(mul, weights, value))
             return reduce(add, terms).astype(x.dtype)
 
-        axes = tuple(f"i{d}" for d in range(len(shape)))
-        return compute(shape, body, name=names.fresh("gridsample"), names=axes)
+        return compute(shape, body, name=names.fresh("gridsample"))
 
     def _taps(self, given: Expr, size: Expr, kind: DType) -> list[tuple[Expr, Expr | None]]:
         """The elements along one axis that count at the place *given*, and their weights."""

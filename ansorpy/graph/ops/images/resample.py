@@ -73,8 +73,7 @@ class Resample(Op):
             k = reduce_axis(taps, name="t")
             return sum_over(term(i, k), axis=k)
 
-        axes = tuple(f"i{d}" for d in range(len(shape)))
-        return compute(shape, body, name=names.fresh("resample"), names=axes)
+        return compute(shape, body, name=names.fresh("resample"))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         """The data are read as they are stored; the tables have no image axes."""
