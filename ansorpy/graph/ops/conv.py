@@ -83,15 +83,16 @@ class Conv(Op):
         channels = tail[:1] if len(tail) == 1 else tail[:-2] + tail[-1:]
         spatial = spatial_axes(rank)
         taps = kernel_axes(kernel, spatial)
-        ci = reduce_axis(tail[-2], name="ci") if len(tail) > 1 and tail[-2] > 1 else None
+        is_summed = len(tail) > 1 and tail[-2] > 1
+        ci: Axis | int = reduce_axis(tail[-2], name="ci") if is_summed else 0
 
         def body(*i: Expr) -> Expr:
             batch, pixel, channel = i[0], i[1 : rank + 1], i[rank + 1 :]
             steps = zip(pixel, self.strides, taps, self.dilations, strict=True)
-            where = [position(o, stride, _tap(k), dilation) for o, stride, k, dilation in steps]
-            read = _input_channel(channel, tail, _tap(ci))
-            element = weight[(*map(_tap, taps), *_weight_channel(channel, tail, _tap(ci)))]
-            axes = [axis for axis in (*taps, ci) if axis is not None]
+            where = [position(o, stride, k, dilation) for o, stride, k, dilation in steps]
+            read = _input_channel(channel, tail, ci)
+            element = weight[(*taps, *_weight_channel(channel, tail, ci))]
+            axes = [axis for axis in (*taps, ci) if isinstance(axis, Axis)]
             return sum_over(times(padded[(batch, *where, read)], element), axis=axes)
 
         channel_names = ("co",) if len(channels) == 1 and len(tail) > 1 else ("g", "co")
@@ -150,10 +151,6 @@ class Conv(Op):
 def output_channels(tail: Shape) -> int:
     """Output channels of a channels-last weight, given its axes after the kernel's."""
     return tail[-1] if len(tail) < 3 else tail[0] * tail[-1]
-
-
-def _tap(axis: Axis | None) -> ExprLike:
-    return 0 if axis is None else axis
 
 
 def _input_channel(channel: Sequence[Expr], tail: Shape, ci: ExprLike) -> ExprLike:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, types_of
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
@@ -46,7 +46,7 @@ class Gather(Op):
             index = _wrapped(indices[i[before : before + places]], extent)
             return data[(*i[:before], index, *i[before + places :])]
 
-        return compute(self.infer(_types(inputs)).shape, body, name=names.fresh("gather"))
+        return compute(self.infer(types_of(inputs)).shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         data, indices = operands
@@ -121,7 +121,7 @@ class GatherND(Op):
             ]
             return data[(*i[:batch], *where, *i[given:])]
 
-        return compute(self.infer(_types(inputs)).shape, body, name=names.fresh("gather"))
+        return compute(self.infer(types_of(inputs)).shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         return self.batch > 0 and all(o.cut for o in operands)
@@ -130,10 +130,6 @@ class GatherND(Op):
 def _check_integers(indices: TensorType) -> None:
     if not indices.dtype.is_int:
         raise ValueError(f"indices are {indices.dtype.value}, not integers")
-
-
-def _types(tensors: Sequence[Tensor]) -> list[TensorType]:
-    return [TensorType(t.shape, t.dtype) for t in tensors]
 
 
 def _wrapped(index: Expr, extent: AnyExtent) -> Expr:

@@ -68,10 +68,10 @@ def guarded(
     return select(all_of(*conditions), value, fill) if conditions else value
 
 
-def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | None, ...]:
-    """A reduce axis for each tap dimension; None where the kernel has a single tap."""
+def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | int, ...]:
+    """A reduce axis for each tap dimension; 0 where the kernel has a single tap."""
     return tuple(
-        reduce_axis(extent, name=f"k{name}") if extent > 1 else None
+        reduce_axis(extent, name=f"k{name}") if extent > 1 else 0
         for extent, name in zip(kernel, names, strict=True)
     )
 

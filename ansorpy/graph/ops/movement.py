@@ -24,6 +24,7 @@ from ansorpy.graph.ops.base import (
     is_first_cut,
     pick,
     runs,
+    types_of,
 )
 from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
@@ -59,7 +60,7 @@ class Movement(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """A stage that stores the elements that the movement reads."""
         (x,) = inputs
-        shape = self.infer([TensorType(x.shape, x.dtype)]).shape
+        shape = self.infer(types_of(inputs)).shape
         return compute(
             shape, lambda *i: x[self.source_index(i, x.shape)], name=names.fresh(self.label)
         )
@@ -277,7 +278,7 @@ class Moved(Tensor):
 
     @property
     def shape(self) -> Shape:  # type: ignore[override]
-        return self.op.infer([TensorType(self.source.shape, self.source.dtype)]).shape
+        return self.op.infer(types_of([self.source])).shape
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]

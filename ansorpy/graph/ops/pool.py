@@ -22,7 +22,7 @@ from ansorpy.graph.ops.base import (
 from ansorpy.graph.ops.indexing import count_windows, guarded, kernel_axes, position
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.ir import builders as b
-from ansorpy.ir.expr import Expr, ReduceKind
+from ansorpy.ir.expr import Axis, Expr, ReduceKind
 from ansorpy.ir.extents import most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
@@ -85,10 +85,10 @@ class Pool(Op):
 
         def body(*i: Expr) -> Expr:
             steps = zip(i[1:-1], self.strides, taps, self.dilations, strict=True)
-            where = [position(o, s, 0 if k is None else k, dilation) for o, s, k, dilation in steps]
+            where = [position(o, s, k, dilation) for o, s, k, dilation in steps]
             shifted = [x - pad if pad else x for x, pad in zip(where, self.pads_begin, strict=True)]
             value = guarded(data, (i[0], *shifted, i[-1]), guards, fill)
-            axes = [k for k in taps if k is not None]
+            axes = [k for k in taps if isinstance(k, Axis)]
             return b.max(value, axes) if is_max else b.sum(b.widened(value), axes)
 
         return compute(

@@ -10,15 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops.base import (
-    Arrangement,
-    Op,
-    Pattern,
-    Shape,
-    Stored,
-    TensorType,
-    identity_order,
-)
+from ansorpy.graph.ops.base import Op, Pattern, Shape, TensorType
 from ansorpy.graph.ops.movement import flat
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.ir.builders import select
@@ -60,9 +52,6 @@ class SizesOp(Op):
 
         axes = image_axes(len(self.shape))
         return compute(self.shape, body, name=names.fresh(self.label), names=axes)
-
-    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
-        return Arrangement(self, (), identity_order(len(shape)))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import product
 from operator import add, mul
 from typing import ClassVar
 
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, types_of
 from ansorpy.graph.ops.images.between import as_float
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders as b
@@ -51,7 +51,7 @@ class GridSample(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """A sum over the elements around each place, each times its weight along every axis."""
         x, grid = inputs
-        shape = self.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+        shape = self.infer(types_of(inputs)).shape
         spatial = x.shape[2:]
         kind = DType.FLOAT64 if DType.FLOAT64 in (x.dtype, grid.dtype) else DType.FLOAT32
 

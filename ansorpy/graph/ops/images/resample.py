@@ -19,6 +19,7 @@ from ansorpy.graph.ops.base import (
     TensorType,
     identity_order,
     is_first_cut,
+    types_of,
 )
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.builders import maximum, minimum
@@ -59,7 +60,7 @@ class Resample(Op):
         """``out[.., i, ..]``: the sum over ``t`` of ``weights[i, t] * x[.., places[i, t], ..]``."""
         x, places, *weights = inputs
         axis, taps = self.axis, places.shape[1]
-        shape = self.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+        shape = self.infer(types_of(inputs)).shape
 
         def term(i: Sequence[Expr], t: ExprLike) -> Expr:
             # Clamped, so that no table can cause a read outside the data.

@@ -23,7 +23,7 @@ from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.graph.ops.pool import Pool
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["PoolPlaces", "Unpool"]
@@ -56,7 +56,7 @@ class PoolPlaces(Op):
 
         def body(*i: Expr) -> Expr:
             steps = zip(i[1:-1], pool.strides, taps, pool.dilations, pool.pads_begin, strict=True)
-            at = [position(o, s, 0 if k is None else k, d) - pad for o, s, k, d, pad in steps]
+            at = [position(o, s, k, d) - pad for o, s, k, d, pad in steps]
             inside = [test for a, e in zip(at, size, strict=True) for test in (a >= 0, a < e)]
             read = [b.minimum(b.maximum(a, 0), e - 1) for a, e in zip(at, size, strict=True)]
             value, top = data[(i[0], *read, i[-1])], best[i]
@@ -65,7 +65,7 @@ class PoolPlaces(Op):
                 found = found | value.not_equal(value)
             turned, extents = (at[::-1], size[::-1]) if self.columns_first else (at, size)
             place = flat([i[0], i[-1], *turned], (batch, channels, *extents))
-            axes = [k for k in taps if k is not None]
+            axes = [k for k in taps if isinstance(k, Axis)]
             return b.min(b.select(b.all_of(*inside, found), place, nowhere), axes)
 
         return compute(best.shape, body, name=names.fresh("places"), names=("n", *spatial, "c"))
