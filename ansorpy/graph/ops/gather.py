@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, types_of
+from ansorpy.graph.ops.indexing import wrapped_index
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.extents import AnyExtent, most
+from ansorpy.ir.extents import most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Gather", "GatherElements", "GatherND"]
@@ -43,7 +43,7 @@ class Gather(Op):
         extent = data.shape[before]
 
         def body(*i: Expr) -> Expr:
-            index = _wrapped(indices[i[before : before + places]], extent)
+            index = wrapped_index(indices[i[before : before + places]], extent)
             return data[(*i[:before], index, *i[before + places :])]
 
         return compute(self.infer(types_of(inputs)).shape, body, name=names.fresh("gather"))
@@ -81,7 +81,7 @@ class GatherElements(Op):
         axis, extent = self.axis, data.shape[self.axis]
 
         def body(*i: Expr) -> Expr:
-            return data[(*i[:axis], _wrapped(indices[i], extent), *i[axis + 1 :])]
+            return data[(*i[:axis], wrapped_index(indices[i], extent), *i[axis + 1 :])]
 
         return compute(indices.shape, body, name=names.fresh("gather"))
 
@@ -117,7 +117,7 @@ class GatherND(Op):
 
         def body(*i: Expr) -> Expr:
             where = [
-                _wrapped(indices[(*i[:given], n)], data.shape[batch + n]) for n in range(depth)
+                wrapped_index(indices[(*i[:given], n)], data.shape[batch + n]) for n in range(depth)
             ]
             return data[(*i[:batch], *where, *i[given:])]
 
@@ -130,8 +130,3 @@ class GatherND(Op):
 def _check_integers(indices: TensorType) -> None:
     if not indices.dtype.is_int:
         raise ValueError(f"indices are {indices.dtype.value}, not integers")
-
-
-def _wrapped(index: Expr, extent: AnyExtent) -> Expr:
-    """*index*, counted from the end if negative; an index out of range wraps around."""
-    return index.astype(DType.INT64) % extent

@@ -20,7 +20,7 @@ from ansorpy.graph.ops.base import (
     identity_order,
     product_dtype,
 )
-from ansorpy.graph.ops.indexing import broadcast_index
+from ansorpy.graph.ops.indexing import broadcast_index, wrapped_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.builders import widened
@@ -95,7 +95,7 @@ class ChosenMatMul(Op):
         k = reduce_axis(a.shape[-1], name="k")
 
         def body(n: Expr, i: Expr, j: Expr) -> Expr:
-            which = choice[n].astype(DType.INT64) % b.shape[0]
+            which = wrapped_index(choice[n], b.shape[0])
             return sum_over(times(a[n, i, k], b[which, k, j]), axis=k)
 
         return compute(

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.graph.ops.base import Op, Pattern, Shape, TensorType
+from ansorpy.graph.ops.indexing import chosen
 from ansorpy.graph.ops.movement import flat
 from ansorpy.graph.ops.names import Names, image_axes
-from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
@@ -66,15 +66,8 @@ class Sizes(SizesOp):
         return self.dtype
 
     def element(self, position: Expr) -> Expr:
-        """A choice between the extents by binary search, which keeps the expression flat."""
-
-        def among(first: int, end: int) -> Expr:
-            if end - first == 1:
-                return as_expr(self.extents[first])
-            middle = (first + end) // 2
-            return select(position < middle, among(first, middle), among(middle, end))
-
-        return among(0, len(self.extents))
+        numbers = range(len(self.extents))
+        return chosen(position, numbers, lambda n: as_expr(self.extents[n]))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         if dims_of(self.extents):

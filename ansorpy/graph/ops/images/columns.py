@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
-from ansorpy.graph.ops.indexing import kernel_axes
+from ansorpy.graph.ops.indexing import clamped, kernel_axes
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.ir import builders as b
 from ansorpy.ir.expr import Axis, Expr
@@ -55,7 +55,7 @@ class Columns(Op):
                 window = start if stride == 1 else start // stride
                 conditions += [window >= 0, window < count]
                 conditions += [(start % stride).equal(0)] if stride > 1 else []
-                windows.append(b.minimum(b.maximum(window, 0), count - 1))
+                windows.append(clamped(window, 0, count - 1))
             value = b.widened(patches[(*i[:2], *taps, *windows)])
             found = b.select(b.all_of(*conditions), value, 0)
             return b.sum(found, [tap for tap in taps if isinstance(tap, Axis)])

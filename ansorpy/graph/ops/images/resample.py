@@ -21,8 +21,8 @@ from ansorpy.graph.ops.base import (
     is_first_cut,
     types_of,
 )
+from ansorpy.graph.ops.indexing import clamped
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.builders import maximum, minimum
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike
@@ -64,7 +64,7 @@ class Resample(Op):
 
         def term(i: Sequence[Expr], t: ExprLike) -> Expr:
             # Clamped, so that no table can cause a read outside the data.
-            place = minimum(maximum(places[i[axis], t].astype(DType.INT64), 0), x.shape[axis] - 1)
+            place = clamped(places[i[axis], t].astype(DType.INT64), 0, x.shape[axis] - 1)
             value = x[(*i[:axis], place, *i[axis + 1 :])]
             return value * weights[0][i[axis], t] if weights else value
 

@@ -17,7 +17,7 @@ from ansorpy.graph.ops.base import (
     TensorType,
     channels_last_order,
 )
-from ansorpy.graph.ops.indexing import kernel_axes, position
+from ansorpy.graph.ops.indexing import clamped, kernel_axes, position
 from ansorpy.graph.ops.movement import flat
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.graph.ops.pool import Pool
@@ -58,7 +58,7 @@ class PoolPlaces(Op):
             steps = zip(i[1:-1], pool.strides, taps, pool.dilations, pool.pads_begin, strict=True)
             at = [position(o, s, k, d) - pad for o, s, k, d, pad in steps]
             inside = [test for a, e in zip(at, size, strict=True) for test in (a >= 0, a < e)]
-            read = [b.minimum(b.maximum(a, 0), e - 1) for a, e in zip(at, size, strict=True)]
+            read = [clamped(a, 0, e - 1) for a, e in zip(at, size, strict=True)]
             value, top = data[(i[0], *read, i[-1])], best[i]
             found = value.equal(top)
             if data.dtype.is_float:
@@ -125,9 +125,7 @@ class Unpool(Op):
                 inside = [
                     test for w, e in zip(windows, counts, strict=True) for test in (w >= 0, w < e)
                 ]
-                read = [
-                    b.minimum(b.maximum(w, 0), e - 1) for w, e in zip(windows, counts, strict=True)
-                ]
+                read = [clamped(w, 0, e - 1) for w, e in zip(windows, counts, strict=True)]
                 at = (i[0], *read, i[-1])
                 here = b.all_of(*inside, places[at].equal(own))
                 found = b.select(here, values[at], 0 if found is None else found)
