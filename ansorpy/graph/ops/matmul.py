@@ -18,6 +18,7 @@ from ansorpy.graph.ops.base import (
     TensorType,
     broadcast,
     identity_order,
+    pick,
     product_dtype,
 )
 from ansorpy.graph.ops.indexing import broadcast_index, wrapped_index
@@ -48,7 +49,7 @@ class MatMul(Op):
             raise ValueError(f"inner sizes differ: {a.shape} x {b.shape}")
         batch = broadcast([a.shape[:-2], b.shape[:-2]])
         shape = (*batch, a.shape[-2], b.shape[-1])
-        turned = tuple(shape[p] for p in self.perm) if self.perm else shape
+        turned = pick(shape, self.perm) if self.perm else shape
         return TensorType(turned, product_dtype(inputs))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
@@ -131,7 +132,7 @@ def matmul(
         return sum_over(widened(x) * widened(y) if wide else times(x, y), axis=k)
 
     return compute(
-        tuple(shape[p] for p in perm),
+        pick(shape, perm),
         body,
         name=names.fresh("matmul"),
         names=tuple(axes[p] for p in perm),
