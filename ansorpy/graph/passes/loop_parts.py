@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ansorpy.graph.emits import EmitsBeside
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output, needed
 from ansorpy.graph.ops import Elementwise
 from ansorpy.graph.regions import LoopRegion, Result, with_bodies
 
 __all__ = [
-    "LoopParts", "emitted_outside", "invariant_values", "is_counted", "needed", "outer",
-    "with_changed_loops",
+    "LoopParts", "emitted_outside", "invariant_values", "is_counted", "outer", "with_changed_loops",
 ]  # fmt: skip
 
 
@@ -140,24 +139,11 @@ def is_counted(body: Graph, node: Node) -> bool:
     return not body.counted_dims.isdisjoint(body.dims_at(node))
 
 
-def needed(
-    body: Graph, outputs: Iterable[str], given: Collection[str]
-) -> tuple[list[Node], set[str]]:  # fmt: skip
-    """The nodes of *body* that *outputs* need if the values *given* are inputs; what is read."""
-    read = set(outputs)
-    nodes: list[Node] = []
-    for node in reversed(body.nodes):
-        if node.output in read and node.output not in given:
-            nodes.append(node)
-            read.update(node.inputs)
-    return nodes[::-1], read
-
-
 def emitted_outside(
     builder: GraphBuilder, body: Graph, parts: LoopParts, wanted: Collection[str]
 ) -> dict[str, str]:
     """The values outside of the loop that the invariant values *wanted* are, by these."""
-    nodes, read = needed(body, wanted, ())
+    nodes, read = needed(body.nodes, wanted)
     found = parts.places
     for name in body.constants.keys() & read:
         found[name] = builder.add_constant(name, body.constants[name])
