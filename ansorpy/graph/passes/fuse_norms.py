@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
 
@@ -106,5 +104,5 @@ class _Finder:
         for x, c in (inputs, inputs[::-1])[: 1 if fn is Fn.POW else 2]:
             array = self.graph.constants.get(c)
             if array is not None and array.size == 1:
-                return x, float(np.asarray(array).item())
+                return x, float(array.item())
         return None

@@ -36,13 +36,13 @@ def with_changed_loops(
     builder = GraphBuilder.like(graph)
     loops: dict[LoopRegion, ChangedLoop] = {}
     for node in graph.nodes:
-        region = node.op.region if isinstance(node.op, Result) else None
-        if not isinstance(region, LoopRegion) or not isinstance(node.op, Result):
-            builder.add_node(node)
-            continue
-        if region not in loops:
-            loops[region] = change(builder, region, node.inputs)
-        builder.add_node(loops[region].node(node.op.index, node.output))
+        match node.op:
+            case Result(LoopRegion() as region, index):
+                if region not in loops:
+                    loops[region] = change(builder, region, node.inputs)
+                builder.add_node(loops[region].node(index, node.output))
+            case _:
+                builder.add_node(node)
     return builder.finish(graph.outputs)
 
 
