@@ -38,8 +38,6 @@ def sink_scales(graph: Graph) -> Graph:
                     factors[node.output] = factor
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
-        if node.output in dropped:
-            continue
         inputs = tuple(_origin(i, dropped) for i in node.inputs)
         if node.output not in factors:
             builder.add_node(replace(node, inputs=inputs))
