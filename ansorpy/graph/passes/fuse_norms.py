@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceKind, Shape
 
 __all__ = ["fuse_norms"]
 
@@ -75,7 +75,7 @@ class _Finder:
         is_mean = isinstance(count, int) and math.isclose(
             scaled[1] * count, 1.0, rel_tol=_TOLERANCE
         )
-        if op.kind is not ReduceOp.SUM or not op.keepdims or not is_mean:
+        if op.kind is not ReduceKind.SUM or not op.keepdims or not is_mean:
             return None
         return operand, op.axes
 
