@@ -31,6 +31,9 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["Conv", "output_channels"]
 
+_CHANNEL_AXES = {1: ("c",), 2: ("co",), 3: ("g", "co")}
+"""Names of a result's axes of channels, by the number of a weight's axes after the kernel's."""
+
 
 @dataclass(frozen=True)
 class Conv(Op):
@@ -95,13 +98,11 @@ class Conv(Op):
             axes = [axis for axis in (*taps, ci) if isinstance(axis, Axis)]
             return sum_over(times(padded[(batch, *where, read)], element), axis=axes)
 
-        channel_names = ("co",) if len(channels) == 1 and len(tail) > 1 else ("g", "co")
-        channel_names = ("c",) if len(tail) == 1 else channel_names
         return compute(
             (data.shape[0], *out, *channels),
             body,
             name=names.fresh("conv"),
-            names=("n", *spatial, *channel_names),
+            names=("n", *spatial, *_CHANNEL_AXES[len(tail)]),
         )
 
     def _windows(self, spatial: Shape, kernel: Shape) -> Shape:

@@ -69,7 +69,7 @@ class _Sunk:
             if value in self._given or value in self._sunk:
                 return self._same_as(self._outside()[value], name)
             index = self.old.carried + self._written.index(value)
-        elif row >= 0:
+        elif row >= 0:  # the number of iterations, which comes last
             index = len(self.region.types()) - 1
         if index in self._results:
             return self._same_as(self._results[index], name)
