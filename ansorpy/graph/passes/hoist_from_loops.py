@@ -120,8 +120,9 @@ class _Hoisted:
         found, (number, *_) = self._parts.places, self._parts.inside.first
         if number in read and self._trips is not None:
             found[number] = self.builder.emit(Iota((self._trips,)), (), number)
-        for name in self.body.constants.keys() & read:
-            found[name] = self.builder.add_constant(name, self.body.constants[name])
+        for name, array in self.body.constants.items():
+            if name in read:
+                found[name] = self.builder.add_constant(name, array)
         for node in nodes:
             rows = [name in self._along for name in node.inputs]
             emit = self._lifted if any(rows) else outer

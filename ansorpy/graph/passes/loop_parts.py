@@ -1,4 +1,4 @@
-"""The operands of loops by what they are, for passes that move computation out of loops."""
+"""The operands of loops by what they are; what passes that move computation out of loops share."""
 
 from __future__ import annotations
 
@@ -145,8 +145,9 @@ def emitted_outside(
     """The values outside of the loop that the invariant values *wanted* are, by these."""
     nodes, read = needed(body.nodes, wanted)
     found = parts.places
-    for name in body.constants.keys() & read:
-        found[name] = builder.add_constant(name, body.constants[name])
+    for name, array in body.constants.items():
+        if name in read:
+            found[name] = builder.add_constant(name, array)
     for node in nodes:
         found[node.output] = outer(builder, node, found)
     return found
