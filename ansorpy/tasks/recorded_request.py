@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from ansorpy.errors import ForeignFile
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
@@ -136,10 +136,10 @@ def read_request(event: EventRow, database: Database) -> RunRequest:
     """
     try:
         return RunRequest.model_validate(event.body)
-    except ValidationError as error:
+    except (UsageError, ValidationError) as error:
+        why = error.message if isinstance(error, UsageError) else error.errors()[0]["msg"]
         raise ForeignFile(
-            f"{database.path}: run {event.session} was recorded by an incompatible version: "
-            f"{error.errors()[0]['msg']}"
+            f"{database.path}: run {event.session} was recorded by an incompatible version: {why}"
         ) from None
 
 
