@@ -23,7 +23,7 @@ from ansorpy.ir.strides import reshaped
 from ansorpy.ir.symbols import Dim
 from ansorpy.size_ranges import SizeRange
 
-__all__ = ["aliases_in", "capacities_in", "with_aliases", "with_own_parts"]
+__all__ = ["aliases_in", "capacities_in", "fresh", "with_aliases", "with_own_parts"]
 
 
 def with_aliases(graph: Graph, aliases: Mapping[str, str]) -> Graph:
@@ -64,8 +64,8 @@ def _problem(graph: Graph, node: Node | None, given: str) -> str:
     if not isinstance(node.op, Concat):
         return f"it is the result of {node.op.label}, which does not append to the input"
     if node.inputs[0] != given:
-        behind = given in node.inputs
-        return f"{'other parts come before it' if behind else 'it is no part of that output'}"
+        is_part = given in node.inputs
+        return "other parts come before it" if is_part else "it is no part of that output"
     if node.inputs.count(given) > 1:
         return "it is several parts of that output"
     if sum(output.value == node.output for output in graph.outputs) > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from ansorpy.ir.extents import AnyExtent, most
 
@@ -124,9 +124,8 @@ class Branch(Spans):
 
     middle: int
     condition: str
-
-    moving: frozenset[str] = frozenset()
-    writes: tuple[str, ...] = ()
+    moving: ClassVar[frozenset[str]] = frozenset()
+    writes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class _Scope:
     """Placeholders and stages made so far for one group."""
 
     placement: Placement
-    view: View
+    view: View = View()
     names: Names = field(default_factory=Names)
     stages: dict[str, Tensor] = field(default_factory=dict)
     inputs: dict[tuple[str, Shape], PlaceholderOp] = field(default_factory=dict)
@@ -76,18 +76,14 @@ class _Scope:
 
 def define(placement: Placement, group: Group) -> GroupDefinition:
     """The compute definition of *group*; equal groups get structurally equal DAGs."""
-    view = view_of(placement, group)
-    is_one, apart = group.anchor is None or view.collapse, of_second_operand(group)
-    before = view if is_one else View()
-    scope = _Scope(placement, before)
+    view, apart = view_of(placement, group), of_second_operand(group)
+    scope = _Scope(placement)
+    is_viewed = group.anchor is None or view.collapse  # else an anchor reads what is stored
     for node in group.nodes:
-        if node is group.anchor:  # its operands keep stored shapes, unless collapsed too
-            before = view
-        scope.view = View() if node.output in apart else before
-        if _reads_through(group, node):
-            scope.stages[node.output] = _moved(scope, node)
-        else:
-            scope.stages[node.output] = _stage(scope, node)
+        is_viewed = is_viewed or node is group.anchor
+        scope.view = view if is_viewed and node.output not in apart else View()
+        made = _moved if _reads_through(group, node) else _stage
+        scope.stages[node.output] = made(scope, node)
     args = [*scope.inputs.values(), *scope.weights.values()]
     result = scope.stages[group.output]
     strides = {p.name: _strides(placement, v, shape) for (v, shape), p in scope.inputs.items()}

@@ -43,14 +43,14 @@ class Emits(ABC):
         return self.emit(Elementwise(fn, params), inputs)
 
     def cast(self, value: str, dtype: DType) -> str:
-        return value if self.builder.types[value].dtype is dtype else self.emit(
-            Cast(dtype), [value]
-        )  # fmt: skip
+        if self.builder.types[value].dtype is dtype:
+            return value
+        return self.emit(Cast(dtype), [value])
 
     def reshape(self, value: str, shape: Shape) -> str:
-        return value if self.builder.types[value].shape == shape else self.emit(
-            Reshape(shape), [value]
-        )  # fmt: skip
+        if self.builder.types[value].shape == shape:
+            return value
+        return self.emit(Reshape(shape), [value])
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.ops import Elementwise, Fn
 from ansorpy.ir.dtypes import DType
@@ -24,7 +22,7 @@ def factor_of(graph: Graph, node: Node) -> tuple[str, float] | None:
         array = graph.constants.get(other)
         if array is None or array.size != 1 or graph.types[value].shape != shape:
             continue
-        number = float(np.asarray(array).item())
+        number = float(array.item())
         factor = 1 / number if fn is Fn.DIV and number != 0 else number
         if is_normal(factor, dtype):
             return value, factor

@@ -25,7 +25,7 @@ def in_place(network: Network, allowed: Mapping[str, Overwritten]) -> Network:
     for place, call in enumerate(network.calls):
         for given, made in allowed.get(call.key, ()):
             operand, result = call.inputs[given], call.outputs[made]
-            if _is_free(network, operand, result, place, lifetimes, call.inputs):
+            if _is_free(network, operand, result, place, lifetimes):
                 first = _root(holder, operand)
                 if first != _root(holder, result):
                     holder[_root(holder, result)] = first
@@ -37,12 +37,7 @@ def in_place(network: Network, allowed: Mapping[str, Overwritten]) -> Network:
 
 
 def _is_free(
-    network: Network,
-    operand: str,
-    result: str,
-    place: int,
-    lifetimes: Mapping[str, Lifetime],
-    inputs: Sequence[str],
+    network: Network, operand: str, result: str, place: int, lifetimes: Mapping[str, Lifetime]
 ) -> bool:
     """True when *result*, written by call number *place*, may take the memory of *operand*.
 
@@ -51,7 +46,7 @@ def _is_free(
     """
     if operand not in lifetimes or result not in lifetimes:
         return False
-    wholes = [network.root(name) for name in inputs]
+    wholes = [network.root(name) for name in network.calls[place].inputs]
     a, b = lifetimes[operand], lifetimes[result]
     return (
         wholes.count(operand) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Reversible, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,7 @@ from ansorpy.ir.symbols import Dim
 __all__ = [
     "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "NarrowPort",
     "Node",
-    "Output", "Quantized", "require_small", "text",
+    "Output", "Quantized", "needed", "require_small", "text",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -141,6 +141,22 @@ class Graph:
     def producers(self) -> dict[str, Node]:
         """The node that writes each value."""
         return {node.output: node for node in self.nodes}
+
+
+def needed(
+    nodes: Reversible[Node], outputs: Iterable[str], given: Collection[str] = ()
+) -> tuple[list[Node], set[str]]:
+    """Those of *nodes*, in topological order, that *outputs* need if the values *given* are known.
+
+    Also returns the values that are read: *outputs*, and the operands of these nodes.
+    """
+    read = set(outputs)
+    found: list[Node] = []
+    for node in reversed(nodes):
+        if node.output in read and node.output not in given:
+            found.append(node)
+            read.update(node.inputs)
+    return found[::-1], read
 
 
 class LargeConstant(ValueError):
@@ -267,11 +283,8 @@ class GraphBuilder:
 
     def is_constant(self, value: str) -> bool:
         """Whether *value* follows from constants alone."""
-        needed = {value}
-        for node in reversed(self._nodes.values()):
-            if node.output in needed:
-                needed.update(node.inputs)
-        return needed.isdisjoint(self._inputs)
+        _, read = needed(self._nodes.values(), [value])
+        return read.isdisjoint(self._inputs)
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes.

@@ -14,6 +14,7 @@ from ansorpy.graph.ir import Graph, NarrowPort, Node, Output
 from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo
 from ansorpy.graph.ops import Conv, ConvTranspose, Op, Pool, Shape, TensorType, Transpose
 from ansorpy.graph.order import in_order
+from ansorpy.graph.passes.loop_parts import LoopParts
 from ansorpy.graph.placement import place_values
 from ansorpy.graph.regions import BranchRegion, LoopRegion, Region, Result
 
@@ -108,7 +109,7 @@ class _Partition:
     def _name(self, root: str) -> str:
         """The name of a value's buffer, distinct from the names of network inputs and outputs."""
         if root not in self.names:
-            self.names[root] = self._taken(root)
+            self.names[root] = self._fresh(root)
         return self.names[root]
 
     def _buffer(self, value: str) -> str:
@@ -155,30 +156,31 @@ class _Partition:
     def _add_loop(
         self, title: str, region: LoopRegion, operands: Sequence[str], results: Sequence[str]
     ) -> None:
-        left = list(operands)
-        limit = left.pop(0) if region.has_limit else None
-        begins = left.pop(0) if region.has_start else None
+        parts = LoopParts.of(region, operands)
+        inside, outside = parts.inside, parts.outside
+        conditions = list(outside.first)
+        limit = conditions.pop(0) if region.has_limit else None
+        begins = conditions.pop(0) if region.has_start else None
         body = _Partition(region.body)
         name = self._names(f"{title}/")
-        count, rows = region.carried, len(region.read)
-        inputs = [name(value) for value in region.body.inputs[: 1 + count + rows]]
+        counter, *current = map(name, (*inside.first, *inside.carried))
+        rows = [name(value) for value in inside.read]
         made = [name(body.results[o.name]) for o in body.returned]
         goes_on = made.pop(0) if region.has_condition else None
-        kinds = region.types()
-        carried = [
-            Carried(before, current, next_, result, self._new(f"{title}.spare", kind))
-            for before, current, next_, result, kind in zip(
-                left, inputs[1 : 1 + count], made, results, kinds, strict=False
+        carried = tuple(
+            Carried(before, now, next_, result, self._new(f"{title}.spare", kind))
+            for before, now, next_, result, kind in zip(
+                outside.carried, current, made, results, region.types(), strict=False
             )
-        ]
-        read = zip(inputs[1 + count :], left[count:], region.read, strict=False)
+        )
+        read = zip(rows, outside.read, region.read, strict=True)
+        count = region.carried
         written = zip(made[count:], results[count:], region.written, strict=False)
         start, at = len(self.calls), len(self.controls)
-        captured = zip(region.body.inputs[1 + count + rows :], left[count + rows :], strict=True)
-        self._include(body, partial(_named, dict(captured), name))
+        captured = dict(zip(inside.others, outside.others, strict=True))
+        self._include(body, partial(_named, captured, name))
         loop = Loop(
-            start, len(self.calls), region.trips, limit, begins, goes_on, inputs[0],
-            tuple(carried),
+            start, len(self.calls), region.trips, limit, begins, goes_on, counter, carried,
             (*(Row(*row, False) for row in read), *(Row(*row, True) for row in written)),
             results[-1] if region.counts else None, region.is_bounded,
         )  # fmt: skip
@@ -224,7 +226,7 @@ class _Partition:
         if value not in self.graph.constants and self.placement.is_dense(value):
             return self._buffer(value)
         if value not in self.dense:
-            self.dense[value] = self._taken(f"{value}.copy")
+            self.dense[value] = self._fresh(f"{value}.copy")
             self._add_copy(value, self.dense[value])
         return self.dense[value]
 
@@ -234,18 +236,18 @@ class _Partition:
 
         def name(value: str) -> str:
             if value not in known:
-                known[value] = self._taken(f"{before}{value}")
+                known[value] = self._fresh(f"{before}{value}")
             return known[value]
 
         return name
 
     def _new(self, name: str, kind: TensorType) -> str:
         """The name of a further value."""
-        name = self._taken(name)
+        name = self._fresh(name)
         self.values[name] = TensorInfo(name, kind.shape, kind.dtype)
         return name
 
-    def _taken(self, name: str) -> str:
+    def _fresh(self, name: str) -> str:
         name = fresh(name, self.taken)
         self.taken.add(name)
         return name

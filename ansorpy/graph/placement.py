@@ -76,9 +76,8 @@ class _Inexpressible(Exception):
 class _Placer:
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.producers = graph.producers()
-        self.readers = graph.consumers()
         self.uses = Uses(graph)
+        self.producers, self.readers = self.uses.producers, self.uses.readers
         self.slices: set[str] = set()
         self.holders: dict[str, tuple[Node, int]] = {}
         """By root of an operand: the concatenation it is part of, and the operand's number."""

@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
-from ansorpy.graph.ops import Op, TensorType
-from ansorpy.graph.ops.base import Arrangement, Operand, Pattern, Shape, Stored
-from ansorpy.graph.ops.base import identity_order as model_order
+from ansorpy.graph.ops import Op, Pattern, TensorType
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of
@@ -197,10 +195,6 @@ class Result(Op):
 
     def define(self, inputs: Sequence[Any], names: Names) -> ComputeOp:
         raise AssertionError("regions are run by the calls of their bodies")
-
-    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
-        kept = tuple(Operand(model_order(len(o.shape))) for o in operands)
-        return Arrangement(self, kept, model_order(len(shape)))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         return None if self.region.dims else self.region.run(inputs)[self.index]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from ansorpy.graph.fusion import Group
+from ansorpy.graph.ir import needed
 from ansorpy.graph.ops import Concat, Conv, MatMul, Pattern, Shape
 from ansorpy.graph.placement import Placement
 from ansorpy.ir.extents import multiple_of, prod_of
@@ -110,11 +111,8 @@ def of_second_operand(group: Group) -> frozenset[str]:
 
 def _made_for(group: Group, value: str) -> frozenset[str]:
     """The values of *group* that *value* is made of."""
-    needed = {value}
-    for node in reversed(group.nodes):
-        if node.output in needed:
-            needed.update(node.inputs)
-    return frozenset(node.output for node in group.nodes if node.output in needed)
+    nodes, _ = needed(group.nodes, [value])
+    return frozenset(node.output for node in nodes)
 
 
 def _injective_view(placement: Placement, group: Group) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType
@@ -23,9 +23,9 @@ from ansorpy.ir.operators import demand_no_truth
 from ansorpy.ir.tensor import ComputeOp, compute, reduce_axis
 
 __all__ = [
-    "abs", "all_of", "argmax", "argmin", "ceil", "cos", "erf", "exp", "floor", "log", "max",
-    "maximum", "min", "minimum", "prod", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt",
-    "sum", "tanh", "widened",
+    "REDUCTIONS", "abs", "all_of", "argmax", "argmin", "ceil", "cos", "erf", "exp", "floor", "log",
+    "max", "maximum", "min", "minimum", "prod", "round", "rsqrt", "select", "sigmoid", "sin",
+    "sqrt", "sum", "tanh", "widened",
 ]  # fmt: skip
 
 
@@ -53,6 +53,11 @@ sum = _reduce(ReduceKind.SUM)
 prod = _reduce(ReduceKind.PROD)
 max = _reduce(ReduceKind.MAX)
 min = _reduce(ReduceKind.MIN)
+
+REDUCTIONS: Mapping[ReduceKind, Callable[..., Expr]] = {
+    ReduceKind.SUM: sum, ReduceKind.PROD: prod, ReduceKind.MAX: max, ReduceKind.MIN: min,
+}  # fmt: skip
+"""The functions that reduce over axes, by their kind."""
 
 
 def _unary(fn: Function) -> Callable[[ExprLike], Expr]:

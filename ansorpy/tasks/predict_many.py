@@ -93,7 +93,7 @@ def _predicted(
     making: Making,
     known: Mapping[int, Sequence[State]],
 ) -> Iterator[Predicted]:
-    """The programs of *tasks*; one whose making ends a process is not made in this way again.
+    """The programs of *tasks*; one whose making ends a process is left out, unless it is alone.
 
     Long definitions come first: they take longest, and no process should end long after others.
     """
@@ -111,7 +111,7 @@ def _predicted(
                 lost.append(asked[at])
             else:
                 states, made = _read(tasks[asked[at]], outcome)
-                yield asked[at], states[first:], made
+                yield asked[at], states[first:] or states, made
         asked = lost
 
 

@@ -65,5 +65,5 @@ class TaskProgress:
 
     @property
     def headroom(self) -> float:
-        """Fraction of its best time above its roofline: 0 at the roofline, always below 1."""
+        """Fraction of its best time above its roofline: 0 at the roofline, 1 without a program."""
         return max(1.0 - self.least_s / self.best_s, 0.0) if self.best_s else 0.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from ansorpy.errors import ForeignFile
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
@@ -136,16 +136,16 @@ def read_request(event: EventRow, database: Database) -> RunRequest:
     """
     try:
         return RunRequest.model_validate(event.body)
-    except ValidationError as error:
+    except (UsageError, ValidationError) as error:
+        why = error.message if isinstance(error, UsageError) else error.errors()[0]["msg"]
         raise ForeignFile(
-            f"{database.path}: run {event.session} was recorded by an incompatible version: "
-            f"{error.errors()[0]['msg']}"
+            f"{database.path}: run {event.session} was recorded by an incompatible version: {why}"
         ) from None
 
 
 def described(value: object) -> Setting:
     """*value* as JSON data: a plain value as it is, a part by its place and arguments."""
-    if value is None or isinstance(value, bool | int | float | str):
+    if _is_plain(value):
         return value
     if isinstance(value, tuple | list):
         given = {str(n): part for n, part in enumerate(value)}
@@ -218,5 +218,5 @@ def _fields(part: Any) -> Sequence[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(part) if not field.name.startswith("_")]
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(value: object) -> TypeGuard[bool | int | float | str | None]:
     return value is None or isinstance(value, bool | int | float | str)

@@ -9,10 +9,10 @@ from math import ceil, inf
 
 import numpy as np
 
-from ansorpy.cost import saved
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.bound import roofline_seconds
 from ansorpy.cost.protocol import CostModel, Remembering
+from ansorpy.cost.saved import SavedModel
 from ansorpy.deadline import until
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
@@ -194,11 +194,11 @@ class _Run:
 
     def __post_init__(self) -> None:
         given = self.options.model
-        if isinstance(given, saved.SavedModel):
+        if isinstance(given, SavedModel):
             self.trials.keep_model(given.digest, given.text())
-        self.model = model = given()
+        self.model = given()
         self.scheduler = self.options.scheduler()
-        self.journal, trials = self.trials.journal, self.trials
+        self.journal = self.trials.journal
         self.pace = Pace(self.budget, len(self.tasks))
         self.networks = self.options.networks or (
             TunedNetwork(tuple(e.weight for e in self.tasks)),
@@ -212,8 +212,8 @@ class _Run:
         self.totals = Totals(None, None, ())
         self.rng = np.random.default_rng(self.options.search.seed)
         self.searches = [
-            TaskSearch(entry.task, entry.source, model, trials, self._options(number), self._report)
-            for number, entry in enumerate(self.tasks)
+            TaskSearch(e.task, e.source, self.model, self.trials, self._options(n), self._report)
+            for n, e in enumerate(self.tasks)
         ]
 
     def _options(self, number: int) -> SearchOptions:

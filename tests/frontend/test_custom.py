@@ -102,6 +102,17 @@ def test_any_number_of_rows_and_constant_operands() -> None:
     np.testing.assert_allclose(got, held / 6, rtol=1e-6)
 
 
+def ramp(x: ap.Tensor) -> object:
+    return ap.compute(x.shape, lambda i, j: (3 * i + j).astype("float32"), name="ramp")
+
+
+def test_an_operator_that_reads_only_the_shape_of_its_operand() -> None:
+    defined(ramp)
+    network = compiled(model_of({"x": (2, 3)}))
+    [got] = run_network(network, random_feeds(network, np.random.default_rng(3)))
+    np.testing.assert_array_equal(got, -np.arange(6, dtype=np.float32).reshape(2, 3))
+
+
 def identity(x: ap.Tensor) -> object:
     return x
 

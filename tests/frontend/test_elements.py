@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.ratio import Ratio
-from ansorpy.graph.ops import Cast, Elementwise, Fn, Gather, Op, Reduce, ReduceOp, Reshape, Slice
+from ansorpy.graph.ops import Cast, Elementwise, Fn, Gather, Op, Reduce, ReduceKind, Reshape, Slice
 from ansorpy.graph.ops.movement import Transpose
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent, Symbolic, dim
@@ -71,10 +71,10 @@ def test_functions_of_two_extents(fn: Fn) -> None:
         (Reshape((3, 1)), lambda x: x.reshape(3, 1)),
         (Transpose((0,)), lambda x: x),
         (Slice((2,), (2,), (-1,)), lambda x: x[2:0:-1]),
-        (Reduce(ReduceOp.SUM, (0,), False), lambda x: x.sum()),
-        (Reduce(ReduceOp.PROD, (0,), True), lambda x: x.prod(keepdims=True)),
-        (Reduce(ReduceOp.MIN, (0,), False), lambda x: x.min()),
-        (Reduce(ReduceOp.MAX, (0,), False), lambda x: x.max()),
+        (Reduce(ReduceKind.SUM, (0,), False), lambda x: x.sum()),
+        (Reduce(ReduceKind.PROD, (0,), True), lambda x: x.prod(keepdims=True)),
+        (Reduce(ReduceKind.MIN, (0,), False), lambda x: x.min()),
+        (Reduce(ReduceKind.MAX, (0,), False), lambda x: x.max()),
     ],
     ids=lambda value: str(value) if isinstance(value, Op) else "",
 )
@@ -149,8 +149,8 @@ def test_what_depends_on_no_size_is_a_constant() -> None:
     assert found is not None and found.dtype == np.float32 and [*found] == [1.5, 4.0]
 
 
-@pytest.mark.parametrize(("kind", "largest"), [(ReduceOp.MIN, False), (ReduceOp.MAX, True)])
-def test_extremes_of_sizes_as_floats(kind: ReduceOp, *, largest: bool) -> None:
+@pytest.mark.parametrize(("kind", "largest"), [(ReduceKind.MIN, False), (ReduceKind.MAX, True)])
+def test_extremes_of_sizes_as_floats(kind: ReduceKind, *, largest: bool) -> None:
     op, real = Reduce(kind, (0,), False), held(Ratio(N), Ratio(7))
     found = evaluated(op, [real], DType.FLOAT32)
     assert found is not None

@@ -136,6 +136,22 @@ def test_a_program_that_kills_a_worker_is_left_out(monkeypatch: pytest.MonkeyPat
     assert left == _histories(TASKS[1])[1:]
 
 
+def test_the_only_program_stays_even_if_it_kills_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers(
+        workers: object, messages: Sequence[Message], timeout_s: float
+    ) -> Iterator[tuple[int, Message | Failure]]:
+        for at, message in enumerate(messages):
+            dies = message.fields["making"] == "code"
+            yield at, Failure("crash", "SIGSEGV") if dies else make_handlers()["predict"](message)
+
+    monkeypatch.setattr(predict_many, "ask_all", answers)
+    [(_, states, made)] = predicted_of_all(
+        TASKS[:1], options=OPTIONS, processes=2, making=Making.CODE,
+        known={0: [State.initial(TASKS[0].dag)]},
+    )  # fmt: skip
+    assert len(states) == 1 and made.built is None
+
+
 def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> object:
         raise AssertionError("no worker is needed")

@@ -11,6 +11,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.errors import ForeignFile
 from ansorpy.graph.alternatives import Alternative, Alternatives
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.definitions import definition_json
@@ -31,6 +32,7 @@ from ansorpy.tasks.recorded_request import (
     described,
     differences,
     preset_name,
+    read_request,
     request_of,
 )  # fmt: skip
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
@@ -125,6 +127,26 @@ def test_networks_must_call_tasks_of_the_run(calls: tuple[float, ...], other: in
     body = good.model_copy(update={"networks": networks}).model_dump(mode="json")
     with pytest.raises(ValidationError, match="network 'net' calls tasks that are not in"):
         RunRequest.model_validate(body)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("tasks", None, "valid tuple"),
+        ("budget", {"trials": -1}, "trials must be positive"),
+        ("networks", [{"calls": [1.0], "weight": 0.0}], "weight of a network must be positive"),
+    ],
+)
+def test_a_request_that_no_run_had_is_of_a_foreign_file(
+    name: str, value: object, said: str
+) -> None:
+    with Database(IN_MEMORY) as database:
+        known, asked = KnownTrials(database), [(TASKS[0].task, "default", 1.0)]
+        body = request_of(asked, Budget(trials=1), QUICK, (), known).model_dump(mode="json")
+        text = json.dumps({**body, name: value})
+        fields = {"id": 1, "session": 1, "kind": "request", "body": text}
+        with pytest.raises(ForeignFile, match=f"run 1 was recorded by an incompatible .*{said}"):
+            read_request(EventRow.model_validate(fields), database)
 
 
 def test_rules_of_the_callers_own_have_no_name() -> None:

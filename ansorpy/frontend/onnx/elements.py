@@ -25,7 +25,7 @@ from ansorpy.graph.ops import (
     Movement,
     Op,
     Reduce,
-    ReduceOp,
+    ReduceKind,
 )
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent, Symbolic, extreme, least, most
@@ -253,15 +253,15 @@ _CAST: Mapping[tuple[bool, bool], Callable[[Any], Any]] = {
 }
 """Conversions, by whether the result is a float, and whether it is a boolean."""
 
-_REDUCED: Mapping[tuple[ReduceOp, bool], Callable[..., Any]] = {
-    (ReduceOp.SUM, False): lambda a, b: a + b,
-    (ReduceOp.PROD, False): lambda a, b: a * b,
-    (ReduceOp.MIN, False): _smaller,
-    (ReduceOp.MAX, False): _larger,
-    (ReduceOp.SUM, True): _sum,
-    (ReduceOp.PROD, True): _product,
-    (ReduceOp.MIN, True): _smaller_float,
-    (ReduceOp.MAX, True): _larger_float,
+_REDUCED: Mapping[tuple[ReduceKind, bool], Callable[..., Any]] = {
+    (ReduceKind.SUM, False): lambda a, b: a + b,
+    (ReduceKind.PROD, False): lambda a, b: a * b,
+    (ReduceKind.MIN, False): _smaller,
+    (ReduceKind.MAX, False): _larger,
+    (ReduceKind.SUM, True): _sum,
+    (ReduceKind.PROD, True): _product,
+    (ReduceKind.MIN, True): _smaller_float,
+    (ReduceKind.MAX, True): _larger_float,
 }
 
 _FUNCTIONS: Mapping[tuple[Fn, bool], Callable[..., Any]] = {

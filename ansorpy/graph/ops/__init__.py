@@ -39,14 +39,15 @@ from ansorpy.graph.ops.movement import (
 from ansorpy.graph.ops.narrow.conversions import Decode, Encode, Pack, Unpack, Wrap
 from ansorpy.graph.ops.narrow.reinterpret import Reinterpret
 from ansorpy.graph.ops.pad import Pad, PadMode
-from ansorpy.graph.ops.pool import Pool, PoolKind
+from ansorpy.graph.ops.pool import Pool
 from ansorpy.graph.ops.random import Uniform
-from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
+from ansorpy.graph.ops.reduce import ArgReduce, Reduce
 from ansorpy.graph.ops.routine import Computed
 from ansorpy.graph.ops.scan import Cumulative
 from ansorpy.graph.ops.scatter import Scatter
 from ansorpy.graph.ops.sizes import Iota, Sizes
 from ansorpy.graph.ops.softmax import Softmax
+from ansorpy.ir.expr import ReduceKind
 
 __all__ = [
     "NARROW",
@@ -82,10 +83,9 @@ __all__ = [
     "PadMode",
     "Pattern",
     "Pool",
-    "PoolKind",
     "PoolPlaces",
     "Reduce",
-    "ReduceOp",
+    "ReduceKind",
     "Reinterpret",
     "RegionAlign",
     "RegionCrop",

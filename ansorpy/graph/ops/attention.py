@@ -14,6 +14,7 @@ from ansorpy.graph.ops.base import (
     TensorType,
     are_broadcast_rows,
     broadcast,
+    pick,
 )
 from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.matmul import MatMul, matmul
@@ -42,7 +43,7 @@ class Attention(Op):
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         scores = MatMul().infer(inputs[:2])
         shape = MatMul().infer([scores, inputs[2]]).shape
-        return TensorType(tuple(shape[p] for p in self.perm), scores.dtype)
+        return TensorType(pick(shape, self.perm), scores.dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """``softmax(scale * q k + masks) v``; the result is divided by the sums, not each weight.
@@ -74,7 +75,7 @@ class Attention(Op):
         raised = compute(square, raised_at, name=names.fresh("raised"))
         total = compute(rows, total_at, name=names.fresh("total"))
         mixed = matmul([raised, v], names, wide=True)
-        shape = tuple(mixed.shape[p] for p in self.perm)
+        shape = pick(mixed.shape, self.perm)
 
         def result_at(*i: Expr) -> Expr:
             place = [i[self.perm.index(d)] for d in range(len(shape))]
@@ -101,6 +102,4 @@ def _masked(scores: Tensor, scale: float, masks: Sequence[Tensor], names: Names)
             total = total + mask[broadcast_index(mask.shape, i, square)]
         return total
 
-    return compute(
-        square, body, name=names.fresh("masked"), names=tuple(f"i{d}" for d in range(len(square)))
-    )
+    return compute(square, body, name=names.fresh("masked"))

@@ -14,12 +14,12 @@ from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, dims_of, least, most, prod_of
 from ansorpy.ir.symbols import Dim
-from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = [
     "NARROW", "Arrangement", "Op", "Operand", "Pattern", "Rows", "Shape", "Stored", "TensorType",
     "are_broadcast_rows", "broadcast", "channels_last_order", "common_dtype", "identity_order",
-    "is_first_cut", "pick", "product_dtype", "runs",
+    "is_first_cut", "pick", "product_dtype", "runs", "types_of",
 ]  # fmt: skip
 
 NARROW = (DType.INT8, DType.UINT8)
@@ -119,10 +119,12 @@ class Rows:
 
 
 def _symbolic(values: Iterable[object]) -> Iterator[Symbolic]:
-    """The extents among *values*, and in tuples among them, that are no numbers."""
+    """The extents among *values*, and in tuples and types among them, that are no numbers."""
     for value in values:
         if isinstance(value, Symbolic):
             yield value
+        elif isinstance(value, TensorType):
+            yield from _symbolic(value.shape)
         elif isinstance(value, tuple):
             yield from _symbolic(value)
 
@@ -178,7 +180,7 @@ class Op(ABC):
         By default all operands take the order of the first operand of the highest rank that is not
         in the model's order, if :meth:`reordered` supports that; otherwise the model's order.
         """
-        rank = max(len(o.shape) for o in operands)
+        rank = max((len(o.shape) for o in operands), default=0)
         model = identity_order(rank)
         turned = (o.order for o in operands if len(o.shape) == rank and o.order != model)
         order = next(turned, model)
@@ -208,6 +210,11 @@ class Op(ABC):
     def label(self) -> str:
         """A short lower-case word for names and tables."""
         return type(self).__name__.lower()
+
+
+def types_of(tensors: Iterable[Tensor]) -> list[TensorType]:
+    """Shape and element type of each of *tensors*."""
+    return [TensorType(t.shape, t.dtype) for t in tensors]
 
 
 def common_dtype(inputs: Sequence[TensorType]) -> DType:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, common_dtype
+from ansorpy.graph.ops.indexing import chosen
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.builders import select
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
@@ -36,25 +36,18 @@ class Concat(Op):
         return TensorType(shape, common_dtype(inputs))
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """One stage that selects the part by the index along ``axis``.
-
-        The selects form a binary search, so each element evaluates few conditions and the
-        expression is not deep.
-        """
+        """One stage that selects the part by the index along ``axis``."""
         axis = self.axis % inputs[0].ndim
         *starts, extent = accumulate((t.shape[axis] for t in inputs), initial=0)
         shape = list(inputs[0].shape)
         shape[axis] = extent
 
         def body(*i: Expr) -> Expr:
-            def among(first: int, end: int) -> Expr:
-                if end - first == 1:
-                    local = i[axis] - starts[first] if first else i[axis]
-                    return inputs[first][(*i[:axis], local, *i[axis + 1 :])]
-                middle = (first + end) // 2
-                return select(i[axis] < starts[middle], among(first, middle), among(middle, end))
+            def part(n: int) -> Expr:
+                local = i[axis] - starts[n] if n else i[axis]
+                return inputs[n][(*i[:axis], local, *i[axis + 1 :])]
 
-            return among(0, len(inputs))
+            return chosen(i[axis], starts, part)
 
         return compute(shape, body, name=names.fresh("concat"))
 

@@ -31,6 +31,9 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["Conv", "output_channels"]
 
+_CHANNEL_AXES = {1: ("c",), 2: ("co",), 3: ("g", "co")}
+"""Names of a result's axes of channels, by the number of a weight's axes after the kernel's."""
+
 
 @dataclass(frozen=True)
 class Conv(Op):
@@ -83,24 +86,23 @@ class Conv(Op):
         channels = tail[:1] if len(tail) == 1 else tail[:-2] + tail[-1:]
         spatial = spatial_axes(rank)
         taps = kernel_axes(kernel, spatial)
-        ci = reduce_axis(tail[-2], name="ci") if len(tail) > 1 and tail[-2] > 1 else None
+        is_summed = len(tail) > 1 and tail[-2] > 1
+        ci: Axis | int = reduce_axis(tail[-2], name="ci") if is_summed else 0
 
         def body(*i: Expr) -> Expr:
             batch, pixel, channel = i[0], i[1 : rank + 1], i[rank + 1 :]
             steps = zip(pixel, self.strides, taps, self.dilations, strict=True)
-            where = [position(o, stride, _tap(k), dilation) for o, stride, k, dilation in steps]
-            read = _input_channel(channel, tail, _tap(ci))
-            element = weight[(*map(_tap, taps), *_weight_channel(channel, tail, _tap(ci)))]
-            axes = [axis for axis in (*taps, ci) if axis is not None]
+            where = [position(o, stride, k, dilation) for o, stride, k, dilation in steps]
+            read = _input_channel(channel, tail, ci)
+            element = weight[(*taps, *_weight_channel(channel, tail, ci))]
+            axes = [axis for axis in (*taps, ci) if isinstance(axis, Axis)]
             return sum_over(times(padded[(batch, *where, read)], element), axis=axes)
 
-        channel_names = ("co",) if len(channels) == 1 and len(tail) > 1 else ("g", "co")
-        channel_names = ("c",) if len(tail) == 1 else channel_names
         return compute(
             (data.shape[0], *out, *channels),
             body,
             name=names.fresh("conv"),
-            names=("n", *spatial, *channel_names),
+            names=("n", *spatial, *_CHANNEL_AXES[len(tail)]),
         )
 
     def _windows(self, spatial: Shape, kernel: Shape) -> Shape:
@@ -150,10 +152,6 @@ class Conv(Op):
 def output_channels(tail: Shape) -> int:
     """Output channels of a channels-last weight, given its axes after the kernel's."""
     return tail[-1] if len(tail) < 3 else tail[0] * tail[-1]
-
-
-def _tap(axis: Axis | None) -> ExprLike:
-    return 0 if axis is None else axis
 
 
 def _input_channel(channel: Sequence[Expr], tail: Shape, ci: ExprLike) -> ExprLike:

@@ -27,7 +27,7 @@ from ansorpy.graph.ops.base import (
     is_first_cut,
 )
 from ansorpy.graph.ops.conv import output_channels
-from ansorpy.graph.ops.indexing import pad_spatial
+from ansorpy.graph.ops.indexing import kernel_axes, pad_spatial
 from ansorpy.graph.ops.movement import Reshape, Transpose
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.ir.builders import all_of, select
@@ -177,8 +177,8 @@ def _by_residue(
 ) -> ComputeOp:
     """``[n, (row, residue) of each spatial axis, (group,) co]``; single residues have no axis."""
     tail = weight.shape[len(spatial) :]
-    taps = [reduce_axis(a.taps, name=f"k{a.name}") if a.taps > 1 else None for a in spatial]
-    ci = reduce_axis(tail[-2], name="ci") if tail[-2] > 1 else None
+    taps = kernel_axes(tuple(a.taps for a in spatial), [a.name for a in spatial])
+    ci: Axis | int = reduce_axis(tail[-2], name="ci") if tail[-2] > 1 else 0
     shape, axis_names = [padded.shape[0]], ["n"]
     for axis in spatial:
         shape += [axis.rows, axis.parts] if axis.parts > 1 else [axis.rows]
@@ -192,18 +192,16 @@ def _by_residue(
         conditions: list[Expr] = []
         for axis, tap in zip(spatial, taps, strict=True):
             h, a = index.pop(0), index.pop(0) if axis.parts > 1 else as_expr(0)
-            place, k, needed = axis.reached(h, a, 0 if tap is None else tap)
+            place, k, needed = axis.reached(h, a, tap)
             where.append(place)
             tap_index.append(k)
             conditions += needed
-        c: ExprLike = 0 if ci is None else ci
         group, co = i[-len(channels) : -1], i[-1]
-        channel = group[0] * tail[-2] + c if group else c
-        product = padded[(i[0], *where, channel)] * weight[(*tap_index, *group, c, co)]
+        channel = group[0] * tail[-2] + ci if group else ci
+        product = padded[(i[0], *where, channel)] * weight[(*tap_index, *group, ci, co)]
         if conditions:
             product = select(all_of(*conditions), product, 0.0)
-        axes: list[Axis] = [axis for axis in (*taps, ci) if axis is not None]
-        return sum_over(product, axis=axes) if axes else product
+        return sum_over(product, axis=[k for k in (*taps, ci) if isinstance(k, Axis)])
 
     return compute(
         (*shape, *(tail[:1] if len(channels) == 2 else ()), tail[-1]), body,

@@ -22,7 +22,7 @@ from ansorpy.graph.ops.base import (
     broadcast,
     common_dtype,
 )
-from ansorpy.graph.ops.indexing import broadcast_index
+from ansorpy.graph.ops.indexing import broadcast_index, clamped
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
@@ -287,7 +287,7 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.TANH: b.tanh,
     Fn.SOFTPLUS: _softplus,
     Fn.SOFTSIGN: lambda x: x / (1.0 + b.abs(x)),
-    Fn.CLIP: lambda x, low, high: b.minimum(b.maximum(x, low), high),
+    Fn.CLIP: clamped,
     Fn.EXP: b.exp,
     Fn.LOG: b.log,
     Fn.SQRT: b.sqrt,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, types_of
+from ansorpy.graph.ops.indexing import wrapped_index
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.extents import AnyExtent, most
+from ansorpy.ir.extents import most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Gather", "GatherElements", "GatherND"]
@@ -43,10 +43,10 @@ class Gather(Op):
         extent = data.shape[before]
 
         def body(*i: Expr) -> Expr:
-            index = _wrapped(indices[i[before : before + places]], extent)
+            index = wrapped_index(indices[i[before : before + places]], extent)
             return data[(*i[:before], index, *i[before + places :])]
 
-        return _stage(self.infer(_types(inputs)).shape, body, names)
+        return compute(self.infer(types_of(inputs)).shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         data, indices = operands
@@ -81,9 +81,9 @@ class GatherElements(Op):
         axis, extent = self.axis, data.shape[self.axis]
 
         def body(*i: Expr) -> Expr:
-            return data[(*i[:axis], _wrapped(indices[i], extent), *i[axis + 1 :])]
+            return data[(*i[:axis], wrapped_index(indices[i], extent), *i[axis + 1 :])]
 
-        return _stage(indices.shape, body, names)
+        return compute(indices.shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         is_paired = all(o.cut and o.shape[0] == shape[0] for o in operands)
@@ -117,11 +117,11 @@ class GatherND(Op):
 
         def body(*i: Expr) -> Expr:
             where = [
-                _wrapped(indices[(*i[:given], n)], data.shape[batch + n]) for n in range(depth)
+                wrapped_index(indices[(*i[:given], n)], data.shape[batch + n]) for n in range(depth)
             ]
             return data[(*i[:batch], *where, *i[given:])]
 
-        return _stage(self.infer(_types(inputs)).shape, body, names)
+        return compute(self.infer(types_of(inputs)).shape, body, name=names.fresh("gather"))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         return self.batch > 0 and all(o.cut for o in operands)
@@ -130,17 +130,3 @@ class GatherND(Op):
 def _check_integers(indices: TensorType) -> None:
     if not indices.dtype.is_int:
         raise ValueError(f"indices are {indices.dtype.value}, not integers")
-
-
-def _types(tensors: Sequence[Tensor]) -> list[TensorType]:
-    return [TensorType(t.shape, t.dtype) for t in tensors]
-
-
-def _stage(shape: Shape, body: Callable[..., Expr], names: Names) -> ComputeOp:
-    axes = tuple(f"i{d}" for d in range(len(shape)))
-    return compute(shape, body, name=names.fresh("gather"), names=axes)
-
-
-def _wrapped(index: Expr, extent: AnyExtent) -> Expr:
-    """*index*, counted from the end if negative; an index out of range wraps around."""
-    return index.astype(DType.INT64) % extent

@@ -1,18 +1,20 @@
-"""Indices in definitions: broadcasting, sliding windows, guards, and the padding stage."""
+"""Indices in definitions: broadcasting, sliding windows, bounds, guards, and the padding stage."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ansorpy.graph.ops.base import Shape
 from ansorpy.graph.ops.names import Names, image_axes
-from ansorpy.ir.builders import all_of, select
+from ansorpy.ir.builders import all_of, maximum, minimum, select
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, ExprLike
-from ansorpy.ir.extents import least
+from ansorpy.ir.extents import AnyExtent, least
 from ansorpy.ir.tensor import Tensor, compute, reduce_axis
 
 __all__ = [
-    "broadcast_index", "count_windows", "guarded", "kernel_axes", "pad_spatial", "position",
+    "broadcast_index", "chosen", "clamped", "count_windows", "guarded", "kernel_axes",
+    "pad_spatial", "position", "wrapped_index",
 ]  # fmt: skip
 
 
@@ -25,6 +27,32 @@ def broadcast_index(own: Shape, index: Sequence[Expr], full: Shape) -> tuple[Exp
     skipped = len(full) - len(own)
     places = zip(own, full[skipped:], index[skipped:], strict=True)
     return tuple(i if e == f else 0 for e, f, i in places)
+
+
+def clamped(x: Expr, low: ExprLike, high: ExprLike) -> Expr:
+    """*x*, but at least *low* and at most *high*."""
+    return minimum(maximum(x, low), high)
+
+
+def wrapped_index(given: Expr, extent: AnyExtent) -> Expr:
+    """A *given* integer as an index below *extent*; it wraps around, so that -1 is the last."""
+    return given.astype(DType.INT64) % extent
+
+
+def chosen(index: Expr, starts: Sequence[AnyExtent], part: Callable[[int], Expr]) -> Expr:
+    """``part(n)`` for the last number ``n`` with ``starts[n] <= index``.
+
+    The selects form a binary search, so each element evaluates few conditions and the expression
+    is not deep.
+    """
+
+    def among(first: int, end: int) -> Expr:
+        if end - first == 1:
+            return part(first)
+        middle = (first + end) // 2
+        return select(index < starts[middle], among(first, middle), among(middle, end))
+
+    return among(0, len(starts))
 
 
 def count_windows(
@@ -68,10 +96,10 @@ def guarded(
     return select(all_of(*conditions), value, fill) if conditions else value
 
 
-def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | None, ...]:
-    """A reduce axis for each tap dimension; None where the kernel has a single tap."""
+def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | int, ...]:
+    """A reduce axis for each tap dimension; 0 where the kernel has a single tap."""
     return tuple(
-        reduce_axis(extent, name=f"k{name}") if extent > 1 else None
+        reduce_axis(extent, name=f"k{name}") if extent > 1 else 0
         for extent, name in zip(kernel, names, strict=True)
     )
 

@@ -43,7 +43,7 @@ class LayerNorm(Op):
         size = prod_of(x.shape[d] for d in self.axes)
         count = float(size) if isinstance(size, int) else as_expr(size).astype(x.dtype.of_sums)
         shape = [x.shape[d] for d in kept]
-        axes = [f"i{d}" for d in range(x.ndim)]
+        axes = [f"i{d}" for d in kept]
 
         def row(i: Sequence[Expr]) -> tuple[Expr, ...]:
             return tuple(i[d] for d in kept)
@@ -56,10 +56,10 @@ class LayerNorm(Op):
                 index = tuple(place[d] for d in range(x.ndim))
                 return b.sum(term(index), axis=tuple(over.values()))
 
-            return compute(shape, body, name=names.fresh(name), names=[axes[d] for d in kept])
+            return compute(shape, body, name=names.fresh(name), names=axes)
 
         def per_row(fn: Callable[..., Expr], name: str) -> ComputeOp:
-            return compute(shape, fn, name=names.fresh(name), names=[axes[d] for d in kept])
+            return compute(shape, fn, name=names.fresh(name), names=axes)
 
         def centred(i: Sequence[Expr]) -> Expr:
             element = b.widened(x[tuple(i)])
@@ -75,7 +75,7 @@ class LayerNorm(Op):
         def normed(*i: Expr) -> Expr:
             return (centred(i) * root[row(i)]).astype(x.dtype)
 
-        return compute(x.shape, normed, name=names.fresh("norm"), names=axes)
+        return compute(x.shape, normed, name=names.fresh("norm"))
 
     def reordered(self, order: Shape) -> Op | None:
         axes = reordered_axes(self.axes, order)

@@ -50,12 +50,11 @@ class Lrn(Op):
         For 16-bit floats, the squares and their sum are float32.
         """
         (x,) = inputs
-        axes = tuple(f"i{d}" for d in range(x.ndim))
 
         def squared(*i: Expr) -> Expr:
             return widened(x[i]) * widened(x[i])
 
-        square = compute(x.shape, squared, name=names.fresh("square"), names=axes)
+        square = compute(x.shape, squared, name=names.fresh("square"))
         before = (self.size - 1) // 2
         k = reduce_axis(self.size, name="k")
         guards = [(self.axis, before > 0, self.size - 1 > before)]
@@ -64,13 +63,13 @@ class Lrn(Op):
             index = [a + k - before if d == self.axis else a for d, a in enumerate(i)]
             return sum_over(guarded(square, index, guards, 0.0), axis=k)
 
-        total = compute(x.shape, window, name=names.fresh("window"), names=axes)
+        total = compute(x.shape, window, name=names.fresh("window"))
 
         def scaled(*i: Expr) -> Expr:
             factor = power(total[i] * (self.alpha / self.size) + self.bias, -self.beta)
             return (widened(x[i]) * factor).astype(x.dtype)
 
-        return compute(x.shape, scaled, name=names.fresh("lrn"), names=axes)
+        return compute(x.shape, scaled, name=names.fresh("lrn"))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         last = channels_last_order(len(shape))

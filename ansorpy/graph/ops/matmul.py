@@ -18,9 +18,10 @@ from ansorpy.graph.ops.base import (
     TensorType,
     broadcast,
     identity_order,
+    pick,
     product_dtype,
 )
-from ansorpy.graph.ops.indexing import broadcast_index
+from ansorpy.graph.ops.indexing import broadcast_index, wrapped_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.builders import widened
@@ -48,7 +49,7 @@ class MatMul(Op):
             raise ValueError(f"inner sizes differ: {a.shape} x {b.shape}")
         batch = broadcast([a.shape[:-2], b.shape[:-2]])
         shape = (*batch, a.shape[-2], b.shape[-1])
-        turned = tuple(shape[p] for p in self.perm) if self.perm else shape
+        turned = pick(shape, self.perm) if self.perm else shape
         return TensorType(turned, product_dtype(inputs))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
@@ -95,7 +96,7 @@ class ChosenMatMul(Op):
         k = reduce_axis(a.shape[-1], name="k")
 
         def body(n: Expr, i: Expr, j: Expr) -> Expr:
-            which = choice[n].astype(DType.INT64) % b.shape[0]
+            which = wrapped_index(choice[n], b.shape[0])
             return sum_over(times(a[n, i, k], b[which, k, j]), axis=k)
 
         return compute(
@@ -131,7 +132,7 @@ def matmul(
         return sum_over(widened(x) * widened(y) if wide else times(x, y), axis=k)
 
     return compute(
-        tuple(shape[p] for p in perm),
+        pick(shape, perm),
         body,
         name=names.fresh("matmul"),
         names=tuple(axes[p] for p in perm),

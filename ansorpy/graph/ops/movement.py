@@ -24,6 +24,7 @@ from ansorpy.graph.ops.base import (
     is_first_cut,
     pick,
     runs,
+    types_of,
 )
 from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
@@ -59,13 +60,9 @@ class Movement(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """A stage that stores the elements that the movement reads."""
         (x,) = inputs
-        shape = self.infer([TensorType(x.shape, x.dtype)]).shape
-        axes = tuple(f"i{d}" for d in range(len(shape)))
+        shape = self.infer(types_of(inputs)).shape
         return compute(
-            shape,
-            lambda *i: x[self.source_index(i, x.shape)],
-            name=names.fresh(self.label),
-            names=axes,
+            shape, lambda *i: x[self.source_index(i, x.shape)], name=names.fresh(self.label)
         )
 
 
@@ -138,7 +135,7 @@ class Transpose(Movement):
     perm: Shape
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return TensorType(tuple(inputs[0].shape[p] for p in self.perm), inputs[0].dtype)
+        return TensorType(pick(inputs[0].shape, self.perm), inputs[0].dtype)
 
     def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
         return tuple(i[self.perm.index(d)] for d in range(len(self.perm)))
@@ -168,7 +165,7 @@ class Shuffle(Movement):
         return inputs[0]
 
     def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
-        parts = digits(i[self.axis], tuple(self.factors[p] for p in self.perm))
+        parts = digits(i[self.axis], pick(self.factors, self.perm))
         source = [parts[self.perm.index(d)] for d in range(len(self.factors))]
         return (*i[: self.axis], flat(source, self.factors), *i[self.axis + 1 :])
 
@@ -281,7 +278,7 @@ class Moved(Tensor):
 
     @property
     def shape(self) -> Shape:  # type: ignore[override]
-        return self.op.infer([TensorType(self.source.shape, self.source.dtype)]).shape
+        return self.op.infer(types_of([self.source])).shape
 
     @property
     def dtype(self) -> DType:  # type: ignore[override]
@@ -308,17 +305,15 @@ def flat(index: Sequence[Expr], shape: Shape) -> Expr:
 def digits(position: Expr, shape: Shape) -> list[Expr]:
     """The index in *shape* whose row-major position is *position*."""
     found: list[Expr] = []
-    leading = True
     stride: AnyExtent = 1
-    sizes = list(shape)
-    for d in range(len(sizes) - 1, -1, -1):
-        if sizes[d] == 1:
+    for d, extent in reversed([*enumerate(shape)]):
+        if extent == 1:
             found.append(as_expr(0))
             continue
         value = position if stride == 1 else position // stride
-        leading = all(e == 1 for e in sizes[:d])
-        found.append(value if leading else value % sizes[d])
-        stride *= sizes[d]
+        is_leading = all(e == 1 for e in shape[:d])
+        found.append(value if is_leading else value % extent)
+        stride *= extent
     return found[::-1]
 
 

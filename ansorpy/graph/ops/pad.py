@@ -8,9 +8,9 @@ from enum import Enum
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut, pick
-from ansorpy.graph.ops.indexing import guarded
+from ansorpy.graph.ops.indexing import clamped, guarded, wrapped_index
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.builders import maximum, minimum
+from ansorpy.ir.builders import maximum
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
@@ -64,10 +64,6 @@ class Pad(Op):
         return is_first_cut(operands) and self.begin[0] == self.end[0] == 0
 
 
-def _clamped(index: Expr, extent: AnyExtent) -> Expr:
-    return minimum(maximum(index, 0), extent - 1)
-
-
 def _reflected(index: Expr, extent: AnyExtent) -> Expr:
     """*index* mirrored at both ends without repeating the border (ONNX ``reflect``)."""
     inside = maximum(index, 0 - index)
@@ -75,11 +71,9 @@ def _reflected(index: Expr, extent: AnyExtent) -> Expr:
     return (extent - 1) - maximum(beyond, 0 - beyond)
 
 
-def _wrapped(index: Expr, extent: AnyExtent) -> Expr:
-    """*index* in endless repetitions of the axis."""
-    return index % extent
-
-
 _FOLDS: Mapping[PadMode, Callable[[Expr, AnyExtent], Expr]] = {
-    PadMode.EDGE: _clamped, PadMode.REFLECT: _reflected, PadMode.WRAP: _wrapped,
-}  # fmt: skip
+    PadMode.EDGE: lambda index, extent: clamped(index, 0, extent - 1),
+    PadMode.REFLECT: _reflected,
+    PadMode.WRAP: wrapped_index,
+}
+"""The index inside that is read at an index that may be outside, by the mode."""

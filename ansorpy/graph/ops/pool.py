@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import (
@@ -21,17 +20,12 @@ from ansorpy.graph.ops.base import (
 )
 from ansorpy.graph.ops.indexing import count_windows, guarded, kernel_axes, position
 from ansorpy.graph.ops.names import Names, spatial_axes
-from ansorpy.ir import builders as b
-from ansorpy.ir.expr import Expr, ReduceKind
+from ansorpy.graph.ops.reduce import reduced_dtype, reduced_value
+from ansorpy.ir.expr import Axis, Expr, ReduceKind
 from ansorpy.ir.extents import most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
-__all__ = ["Pool", "PoolKind"]
-
-
-class PoolKind(Enum):
-    MAX = "max"
-    SUM = "sum"
+__all__ = ["Pool"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class Pool(Op):
     Sums of 16-bit floats are float32, like those of :class:`Reduce`.
     """
 
-    kind: PoolKind
+    kind: ReduceKind
     kernel: Shape
     strides: Shape
     pads_begin: Shape
@@ -54,7 +48,7 @@ class Pool(Op):
         (data,) = inputs
         spatial = data.shape[1:-1] if self.channels_last else data.shape[2:]
         out = self._windows(spatial)
-        dtype = data.dtype.of_sums if self.kind is PoolKind.SUM else data.dtype
+        dtype = reduced_dtype(self.kind, data.dtype)
         if self.channels_last:
             return TensorType((data.shape[0], *out, data.shape[-1]), dtype)
         return TensorType((*data.shape[:2], *out), dtype)
@@ -80,16 +74,14 @@ class Pool(Op):
             (d + 1, self.pads_begin[d] > 0, most(reach[d] - size[d]) >= 0) for d in range(rank)
         ]
         taps = kernel_axes(self.kernel, spatial)
-        is_max = self.kind is PoolKind.MAX
-        fill = (ReduceKind.MAX if is_max else ReduceKind.SUM).identity(data.dtype)
+        fill = self.kind.identity(data.dtype)
 
         def body(*i: Expr) -> Expr:
             steps = zip(i[1:-1], self.strides, taps, self.dilations, strict=True)
-            where = [position(o, s, 0 if k is None else k, dilation) for o, s, k, dilation in steps]
+            where = [position(o, s, k, dilation) for o, s, k, dilation in steps]
             shifted = [x - pad if pad else x for x, pad in zip(where, self.pads_begin, strict=True)]
             value = guarded(data, (i[0], *shifted, i[-1]), guards, fill)
-            axes = [k for k in taps if k is not None]
-            return b.max(value, axes) if is_max else b.sum(b.widened(value), axes)
+            return reduced_value(self.kind, value, [k for k in taps if isinstance(k, Axis)])
 
         return compute(
             (data.shape[0], *out, data.shape[-1]),

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Axis, Expr, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["ArgReduce", "Reduce", "ReduceOp", "reduced"]
+__all__ = ["ArgReduce", "Reduce", "reduced", "reduced_dtype", "reduced_value"]
 
 
-class ReduceOp(Enum):
-    SUM = "sum"
-    MAX = "max"
-    MIN = "min"
-    PROD = "prod"
+def reduced_dtype(kind: ReduceKind, dtype: DType) -> DType:
+    """The type of a reduction of values of *dtype*: sums of 16-bit floats are float32."""
+    return dtype.of_sums if kind is ReduceKind.SUM else dtype
 
 
-_BUILD: dict[ReduceOp, Callable[..., Expr]] = {
-    ReduceOp.SUM: lambda x, axis: builders.sum(builders.widened(x), axis),
-    ReduceOp.MAX: builders.max,
-    ReduceOp.MIN: builders.min,
-    ReduceOp.PROD: builders.prod,
-}
+def reduced_value(kind: ReduceKind, x: Expr, axes: Sequence[Axis]) -> Expr:
+    """*x* reduced over *axes*, in its :func:`reduced_dtype`."""
+    return builders.REDUCTIONS[kind](x.astype(reduced_dtype(kind, x.dtype)), axes)
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Reduce(Op):
     Sums of 16-bit floats are float32, as means and norms would overflow before they are scaled.
     """
 
-    kind: ReduceOp
+    kind: ReduceKind
     axes: Shape
     keepdims: bool
     pattern: ClassVar[Pattern] = Pattern.REDUCTION
@@ -50,8 +44,7 @@ class Reduce(Op):
             (1 if d in self.axes else e) for d, e in enumerate(shape)
             if self.keepdims or d not in self.axes
         )  # fmt: skip
-        dtype = inputs[0].dtype
-        return TensorType(tuple(kept), dtype.of_sums if self.kind is ReduceOp.SUM else dtype)
+        return TensorType(tuple(kept), reduced_dtype(self.kind, inputs[0].dtype))
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         return reduced(inputs[0], self.kind, self.axes, self.keepdims, names.fresh(self.label))
@@ -81,7 +74,7 @@ class ArgReduce(Op):
     Among equal elements the first one counts, or the last one if ``last``.
     """
 
-    kind: ReduceOp
+    kind: ReduceKind
     axis: int
     last: bool = False
     pattern: ClassVar[Pattern] = Pattern.OPAQUE
@@ -93,7 +86,7 @@ class ArgReduce(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """The extreme value, then the smallest (or largest) index at which it occurs."""
         (x,) = inputs
-        build = builders.argmax if self.kind is ReduceOp.MAX else builders.argmin
+        build = builders.argmax if self.kind is ReduceKind.MAX else builders.argmin
         axis = self.axis
         shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
 
@@ -114,7 +107,7 @@ class ArgReduce(Op):
         return f"arg{self.kind.value}"
 
 
-def reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) -> ComputeOp:
+def reduced(x: Tensor, kind: ReduceKind, axes: Shape, keepdims: bool, name: str) -> ComputeOp:
     """A stage called *name* that reduces *x* over *axes*."""
     over = {d: reduce_axis(x.shape[d], name=f"k{d}") for d in axes if x.shape[d] != 1}
     kept = [d for d in range(x.ndim) if keepdims or d not in axes]
@@ -123,6 +116,6 @@ def reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) -
     def body(*i: Expr) -> Expr:
         place = dict(zip(kept, i, strict=True))
         index = tuple(over[d] if d in over else 0 if d in axes else place[d] for d in range(x.ndim))
-        return _BUILD[kind](x[index], axis=tuple(over.values()))
+        return reduced_value(kind, x[index], tuple(over.values()))
 
     return compute(shape, body, name=name, names=tuple(f"i{d}" for d in kept))

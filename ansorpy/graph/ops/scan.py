@@ -1,17 +1,15 @@
-"""Cumulative sums and products, each computed independently so that they can run in parallel."""
+"""Cumulative reductions: each element is computed by itself, so they can run in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.reduce import ReduceOp
-from ansorpy.ir import builders
-from ansorpy.ir.builders import select
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.builders import REDUCTIONS, select
+from ansorpy.ir.expr import Expr, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["Cumulative"]
@@ -19,12 +17,12 @@ __all__ = ["Cumulative"]
 
 @dataclass(frozen=True)
 class Cumulative(Op):
-    """Along ``axis``, the sum or product of all elements up to each one.
+    """Along ``axis``, the reduction of all elements up to each one, a sum or product for example.
 
     It is left out if ``exclusive``.  If ``backwards``, these are the elements from it to the last.
     """
 
-    kind: ReduceOp
+    kind: ReduceKind
     axis: int
     exclusive: bool = False
     backwards: bool = False
@@ -39,18 +37,16 @@ class Cumulative(Op):
         **Cost:** quadratic in the axis's extent.
         """
         (x,) = inputs
-        over, neutral = _KINDS[self.kind]
-        axis = self.axis
+        axis, neutral = self.axis, self.kind.identity(x.dtype)
 
         def body(*i: Expr) -> Expr:
             k, at = reduce_axis(x.shape[axis], name="k"), i[axis]
             first, second = (at, k) if self.backwards else (k, at)
             counts = first < second if self.exclusive else first <= second
-            return over(select(counts, x[(*i[:axis], k, *i[axis + 1 :])], neutral), axis=k)
+            term = select(counts, x[(*i[:axis], k, *i[axis + 1 :])], neutral)
+            return REDUCTIONS[self.kind](term, axis=k)
 
-        return compute(
-            x.shape, body, name=names.fresh(self.label), names=tuple(f"i{d}" for d in range(x.ndim))
-        )
+        return compute(x.shape, body, name=names.fresh(self.label))
 
     def reordered(self, order: Shape) -> Op:
         return replace(self, axis=order.index(self.axis))
@@ -61,8 +57,3 @@ class Cumulative(Op):
     @property
     def label(self) -> str:
         return f"cum{self.kind.value}"
-
-
-_KINDS: Mapping[ReduceOp, tuple[Callable[..., Expr], int]] = {
-    ReduceOp.SUM: (builders.sum, 0), ReduceOp.PROD: (builders.prod, 1),
-}  # fmt: skip

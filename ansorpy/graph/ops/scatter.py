@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, broadcast
 from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.reduce import ReduceOp
-from ansorpy.ir import builders
-from ansorpy.ir.builders import select
+from ansorpy.graph.ops.reduce import reduced_dtype
+from ansorpy.ir.builders import REDUCTIONS, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind
 from ansorpy.ir.extents import AnyExtent
@@ -29,7 +28,7 @@ class Scatter(Op):
     Sums of 16-bit floats are float32.
     """
 
-    kind: ReduceOp
+    kind: ReduceKind
     axis: int
     size: AnyExtent
     pattern: ClassVar[Pattern] = Pattern.COMPLEX
@@ -42,8 +41,7 @@ class Scatter(Op):
             raise ValueError(f"places {places.shape} of updates {updates.shape}")
         shape = list(broadcast([places.shape, updates.shape]))
         shape[self.axis] = self.size
-        dtype = updates.dtype.of_sums if self.kind is ReduceOp.SUM else updates.dtype
-        return TensorType(tuple(shape), dtype)
+        return TensorType(tuple(shape), reduced_dtype(self.kind, updates.dtype))
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """``out[.., p, ..]`` = the reduction of ``updates[.., k, ..]`` where the place is ``p``.
@@ -52,9 +50,7 @@ class Scatter(Op):
         """
         places, updates = inputs
         given = broadcast([places.shape, updates.shape])
-        over, kind = _KINDS[self.kind]
-        wide = updates.dtype.of_sums if self.kind is ReduceOp.SUM else updates.dtype
-        axis = self.axis
+        axis, wide = self.axis, reduced_dtype(self.kind, updates.dtype)
 
         def body(*i: Expr) -> Expr:
             k = reduce_axis(given[axis], name="k")
@@ -62,11 +58,10 @@ class Scatter(Op):
             place = places[broadcast_index(places.shape, at, given)]
             update = updates[broadcast_index(updates.shape, at, given)].astype(wide)
             here = place.astype(DType.INT64).equal(i[axis])
-            return over(select(here, update, kind.identity(wide)), axis=k)
+            return REDUCTIONS[self.kind](select(here, update, self.kind.identity(wide)), axis=k)
 
         shape: Shape = (*given[:axis], self.size, *given[axis + 1 :])
-        axes = tuple(f"i{d}" for d in range(len(shape)))
-        return compute(shape, body, name=names.fresh(self.label), names=axes)
+        return compute(shape, body, name=names.fresh(self.label))
 
     def keeps_rows(self, operands: Sequence[Rows], shape: Shape) -> bool:
         whole = all(o.cut and o.shape[0] == shape[0] for o in operands)
@@ -75,9 +70,3 @@ class Scatter(Op):
     @property
     def label(self) -> str:
         return f"scatter_{self.kind.value}"
-
-
-_KINDS: Mapping[ReduceOp, tuple[Callable[..., Expr], ReduceKind]] = {
-    ReduceOp.SUM: (builders.sum, ReduceKind.SUM), ReduceOp.PROD: (builders.prod, ReduceKind.PROD),
-    ReduceOp.MAX: (builders.max, ReduceKind.MAX), ReduceOp.MIN: (builders.min, ReduceKind.MIN),
-}  # fmt: skip

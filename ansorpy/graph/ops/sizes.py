@@ -10,18 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops.base import (
-    Arrangement,
-    Op,
-    Pattern,
-    Shape,
-    Stored,
-    TensorType,
-    identity_order,
-)
+from ansorpy.graph.ops.base import Op, Pattern, Shape, TensorType
+from ansorpy.graph.ops.indexing import chosen
 from ansorpy.graph.ops.movement import flat
 from ansorpy.graph.ops.names import Names, image_axes
-from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
@@ -61,9 +53,6 @@ class SizesOp(Op):
         axes = image_axes(len(self.shape))
         return compute(self.shape, body, name=names.fresh(self.label), names=axes)
 
-    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
-        return Arrangement(self, (), identity_order(len(shape)))
-
 
 @dataclass(frozen=True)
 class Sizes(SizesOp):
@@ -77,15 +66,8 @@ class Sizes(SizesOp):
         return self.dtype
 
     def element(self, position: Expr) -> Expr:
-        """A choice between the extents by binary search, which keeps the expression flat."""
-
-        def among(first: int, end: int) -> Expr:
-            if end - first == 1:
-                return as_expr(self.extents[first])
-            middle = (first + end) // 2
-            return select(position < middle, among(first, middle), among(middle, end))
-
-        return among(0, len(self.extents))
+        numbers = range(len(self.extents))
+        return chosen(position, numbers, lambda n: as_expr(self.extents[n]))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         if dims_of(self.extents):

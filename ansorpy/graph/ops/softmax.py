@@ -9,9 +9,9 @@ from typing import ClassVar
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
 from ansorpy.graph.ops.layer_norm import reordered_axes
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.reduce import ReduceOp, reduced
+from ansorpy.graph.ops.reduce import reduced
 from ansorpy.ir import builders as b
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Expr, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Softmax"]
@@ -38,25 +38,23 @@ class Softmax(Op):
         their sum are float32.
         """
         (x,) = inputs
-        top = reduced(x, ReduceOp.MAX, self.axes, True, names.fresh("max"))
+        top = reduced(x, ReduceKind.MAX, self.axes, True, names.fresh("max"))
 
         def at(i: Sequence[Expr]) -> tuple[Expr | int, ...]:
             return tuple(0 if d in self.axes else a for d, a in enumerate(i))
 
-        axes = tuple(f"i{d}" for d in range(x.ndim))
-
         def raised(*i: Expr) -> Expr:
             return b.exp(b.widened(x[i]) - b.widened(top[at(i)]))
 
-        exps = compute(x.shape, raised, name=names.fresh("exp"), names=axes)
-        total = reduced(exps, ReduceOp.SUM, self.axes, True, names.fresh("sum"))
+        exps = compute(x.shape, raised, name=names.fresh("exp"))
+        total = reduced(exps, ReduceKind.SUM, self.axes, True, names.fresh("sum"))
 
         def quotient(*i: Expr) -> Expr:
             share, whole = exps[i] / total[at(i)], total[at(i)]
             share = b.select(whole.equal(whole), share, 0.0) if self.guarded else share
             return share.astype(x.dtype)
 
-        return compute(x.shape, quotient, name=names.fresh("softmax"), names=axes)
+        return compute(x.shape, quotient, name=names.fresh("softmax"))
 
     def reordered(self, order: Shape) -> Op | None:
         axes = reordered_axes(self.axes, order)

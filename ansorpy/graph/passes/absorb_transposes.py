@@ -25,13 +25,12 @@ def absorb_transposes(graph: Graph) -> Graph:
         reader = uses.only_reader(node.output)
         if reader is not None and _may_turn(graph, node, reader):
             turned[reader.output] = node
-    gone = {node.output for node in turned.values()}
     for node in graph.nodes:
         if node.output in turned:
             assert isinstance(node.op, Transpose)
             product = turned[node.output]
             builder.add_node(Node(MatMul(node.op.perm), product.inputs, node.output))
-        elif node.output not in gone:
+        else:
             builder.add_node(node)
     return builder.finish(graph.outputs)
 

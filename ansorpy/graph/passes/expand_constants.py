@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansorpy.graph.constants import constant_values
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output, needed
 from ansorpy.graph.ops import Gather, MatMul
 from ansorpy.graph.uses import Uses
 
@@ -57,12 +57,8 @@ def _converts(node: Node, value: str) -> bool:
 
 
 def _values(graph: Graph, derived: dict[str, Node], wanted: list[str]) -> list[Array]:
-    needed = set(wanted)
-    for node in reversed(list(derived.values())):
-        if node.output in needed:
-            needed.update(node.inputs)
-    constants = {name: array for name, array in graph.constants.items() if name in needed}
-    nodes = tuple(node for name, node in derived.items() if name in needed)
-    types = {name: graph.types[name] for name in needed}
+    nodes, read = needed(derived.values(), wanted)
+    constants = {name: array for name, array in graph.constants.items() if name in read}
+    types = {name: graph.types[name] for name in read}
     outputs = tuple(Output(value, value) for value in wanted)
-    return constant_values(Graph((), outputs, nodes, types, constants))
+    return constant_values(Graph((), outputs, tuple(nodes), types, constants))

@@ -154,14 +154,15 @@ class _Folder:
             return None
         array = self.builder.constants[weight]
         rank = len(self.builder.types[node.output].shape)
-        axis = rank - 1 if isinstance(node.op, MatMul) else 1
-        channels = array.shape[-1] if isinstance(node.op, MatMul) else array.shape[0]
+        summed: Shape
+        if isinstance(node.op, MatMul):
+            axis, channels, summed = rank - 1, array.shape[-1], (array.ndim - 2,)
+        else:
+            axis, channels, summed = 1, array.shape[0], tuple(range(1, array.ndim))
         scale = _along(c, axis, rank, channels)
         if scale is None:
             return None
-        summed: Shape = (array.ndim - 2,)
         if not isinstance(node.op, MatMul):
-            summed = tuple(range(1, array.ndim))
             scale = scale.reshape(-1, *(1,) * len(summed))
         if not _has_room(array, scale, summed):
             return None

@@ -39,13 +39,12 @@ def fuse_attention(graph: Graph, choices: Choices) -> Graph:
     """*graph* with each attention as one node, unless *choices* keep it as several."""
     attentions = _apart(filter(None, map(_Finder(graph).attention_of, graph.nodes)))
     found = {f.nodes[-1].output: f for f in attentions if _is_joined(graph, f, choices)}
-    gone = {node.output for f in found.values() for node in f.nodes}
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if node.output in found:
             attention = found[node.output]
             builder.add_node(Node(attention.op, attention.inputs, node.output))
-        elif node.output not in gone:
+        else:
             builder.add_node(node)
     return builder.finish(graph.outputs)
 

@@ -61,12 +61,10 @@ class _Multiplier:
         operands = [self._before(name) for name in node.inputs]
         match node.op, operands:
             case Conv() as op, [Quantized() as data, Quantized() as weight]:
-                found = self._conv(node, op, data, weight)
+                return self._conv(node, op, data, weight)
             case MatMul(), [Quantized() as left, Quantized() as right]:
-                found = self._product(node, left, right)
-            case _:
-                found = None
-        return found
+                return self._product(node, left, right)
+        return None
 
     def _conv(self, node: Node, op: Conv, data: Quantized, weight: Quantized) -> str | None:
         at = EmitsBeside(self.builder, node.output)

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceKind, Shape
 
 __all__ = ["fuse_norms"]
 
@@ -77,7 +75,7 @@ class _Finder:
         is_mean = isinstance(count, int) and math.isclose(
             scaled[1] * count, 1.0, rel_tol=_TOLERANCE
         )
-        if op.kind is not ReduceOp.SUM or not op.keepdims or not is_mean:
+        if op.kind is not ReduceKind.SUM or not op.keepdims or not is_mean:
             return None
         return operand, op.axes
 
@@ -106,5 +104,5 @@ class _Finder:
         for x, c in (inputs, inputs[::-1])[: 1 if fn is Fn.POW else 2]:
             array = self.graph.constants.get(c)
             if array is not None and array.size == 1:
-                return x, float(np.asarray(array).item())
+                return x, float(array.item())
         return None

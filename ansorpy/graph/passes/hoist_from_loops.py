@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, needed
 from ansorpy.graph.ops import Gather, Iota, Movement, Transpose
 from ansorpy.graph.ops.base import Pattern
 from ansorpy.graph.ops.sizes import SizesOp
@@ -20,7 +20,6 @@ from ansorpy.graph.passes.loop_parts import (
     LoopParts,
     invariant_values,
     is_counted,
-    needed,
     outer,
     with_changed_loops,
 )
@@ -117,12 +116,13 @@ class _Hoisted:
 
     def _emitted(self) -> dict[str, str]:
         """The values outside by those of the body that they are, or whose rows they are."""
-        nodes, read = needed(self.body, self._kept, ())
+        nodes, read = needed(self.body.nodes, self._kept)
         found, (number, *_) = self._parts.places, self._parts.inside.first
         if number in read and self._trips is not None:
             found[number] = self.builder.emit(Iota((self._trips,)), (), number)
-        for name in self.body.constants.keys() & read:
-            found[name] = self.builder.add_constant(name, self.body.constants[name])
+        for name, array in self.body.constants.items():
+            if name in read:
+                found[name] = self.builder.add_constant(name, array)
         for node in nodes:
             rows = [name in self._along for name in node.inputs]
             emit = self._lifted if any(rows) else outer
@@ -142,7 +142,7 @@ class _Hoisted:
         if not self._kept:
             return region, self._parts.outside.all
         body, inside, found = self.body, self._parts.inside, self._emitted()
-        nodes, read = needed(body, [output.value for output in body.outputs], self._kept)
+        nodes, read = needed(body.nodes, [output.value for output in body.outputs], self._kept)
         made = [node.output for node in body.nodes if node.output in self._kept & read]
         ways = {**self._along, **self._is_last}
         rows = [name for name in (*inside.read, *made) if name in ways and name in read]

@@ -1,4 +1,4 @@
-"""The operands of loops by what they are, for passes that move computation out of loops."""
+"""The operands of loops by what they are; what passes that move computation out of loops share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ansorpy.graph.emits import EmitsBeside
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output, needed
 from ansorpy.graph.ops import Elementwise
 from ansorpy.graph.regions import LoopRegion, Result, with_bodies
 
 __all__ = [
-    "LoopParts", "emitted_outside", "invariant_values", "is_counted", "needed", "outer",
-    "with_changed_loops",
+    "LoopParts", "emitted_outside", "invariant_values", "is_counted", "outer", "with_changed_loops",
 ]  # fmt: skip
 
 
@@ -37,13 +36,13 @@ def with_changed_loops(
     builder = GraphBuilder.like(graph)
     loops: dict[LoopRegion, ChangedLoop] = {}
     for node in graph.nodes:
-        region = node.op.region if isinstance(node.op, Result) else None
-        if not isinstance(region, LoopRegion) or not isinstance(node.op, Result):
-            builder.add_node(node)
-            continue
-        if region not in loops:
-            loops[region] = change(builder, region, node.inputs)
-        builder.add_node(loops[region].node(node.op.index, node.output))
+        match node.op:
+            case Result(LoopRegion() as region, index):
+                if region not in loops:
+                    loops[region] = change(builder, region, node.inputs)
+                builder.add_node(loops[region].node(index, node.output))
+            case _:
+                builder.add_node(node)
     return builder.finish(graph.outputs)
 
 
@@ -140,27 +139,15 @@ def is_counted(body: Graph, node: Node) -> bool:
     return not body.counted_dims.isdisjoint(body.dims_at(node))
 
 
-def needed(
-    body: Graph, outputs: Iterable[str], given: Collection[str]
-) -> tuple[list[Node], set[str]]:  # fmt: skip
-    """The nodes of *body* that *outputs* need if the values *given* are inputs; what is read."""
-    read = set(outputs)
-    nodes: list[Node] = []
-    for node in reversed(body.nodes):
-        if node.output in read and node.output not in given:
-            nodes.append(node)
-            read.update(node.inputs)
-    return nodes[::-1], read
-
-
 def emitted_outside(
     builder: GraphBuilder, body: Graph, parts: LoopParts, wanted: Collection[str]
 ) -> dict[str, str]:
     """The values outside of the loop that the invariant values *wanted* are, by these."""
-    nodes, read = needed(body, wanted, ())
+    nodes, read = needed(body.nodes, wanted)
     found = parts.places
-    for name in body.constants.keys() & read:
-        found[name] = builder.add_constant(name, body.constants[name])
+    for name, array in body.constants.items():
+        if name in read:
+            found[name] = builder.add_constant(name, array)
     for node in nodes:
         found[node.output] = outer(builder, node, found)
     return found

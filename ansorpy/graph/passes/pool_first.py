@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
-from ansorpy.graph.ops import Conv, Elementwise, Fn, Pool, PoolKind
+from ansorpy.graph.ops import Conv, Elementwise, Fn, Pool, ReduceKind
 from ansorpy.graph.uses import Uses
 
 __all__ = ["pool_first"]
@@ -79,4 +79,4 @@ def _shrinks(op: Pool) -> bool:
     """True for sums over windows that do not overlap and read no padding."""
     apart = op.kernel == op.strides and op.dilations == (1,) * len(op.kernel)
     padded = any(op.pads_begin) or any(op.pads_end)
-    return op.kind is PoolKind.SUM and apart and not padded and prod(op.strides) > 1
+    return op.kind is ReduceKind.SUM and apart and not padded and prod(op.strides) > 1

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Expand, Op, Repeat, Reshape, Shape, Shuffle, Transpose
+from ansorpy.graph.ops.base import identity_order, pick
 from ansorpy.ir.extents import AnyExtent
 
 __all__ = ["simplify_moves"]
@@ -47,14 +48,14 @@ def _joined_transpose(
     perm = op.perm
     before = producers.get(x)
     if before is not None and isinstance(before.op, Transpose):
-        perm = tuple(before.op.perm[p] for p in perm)
+        perm = pick(before.op.perm, perm)
         x = before.inputs[0]
-    if perm == tuple(range(len(perm))):
+    if perm == identity_order(len(perm)):
         return None, (x,)
     shape = builder.types[x].shape
     moved = [p for p in perm if shape[p] != 1]
     if moved == sorted(moved):
-        return Reshape(tuple(shape[p] for p in perm)), (x,)
+        return Reshape(pick(shape, perm)), (x,)
     return Transpose(perm), (x,)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output, needed
 from ansorpy.graph.ops import Reshape
 from ansorpy.graph.ops.base import Pattern
 from ansorpy.graph.passes.lifted import Operand, is_liftable, lifted
@@ -19,7 +19,6 @@ from ansorpy.graph.passes.loop_parts import (
     emitted_outside,
     invariant_values,
     is_counted,
-    needed,
     with_changed_loops,
 )
 from ansorpy.graph.regions import LoopRegion, Result
@@ -70,7 +69,7 @@ class _Sunk:
             if value in self._given or value in self._sunk:
                 return self._same_as(self._outside()[value], name)
             index = self.old.carried + self._written.index(value)
-        elif row >= 0:
+        elif row >= 0:  # the number of iterations, which comes last
             index = len(self.region.types()) - 1
         if index in self._results:
             return self._same_as(self._results[index], name)
@@ -133,7 +132,7 @@ class _Sunk:
             return old, self.parts.outside.all
         outputs = [*self._kept, *(Output("", value) for value in self._written)]
         named = (*(Output(f"made.{n}", o.value) for n, o in enumerate(outputs)), *self._counts)
-        nodes, read = needed(body, [o.value for o in named], ())
+        nodes, read = needed(body.nodes, [o.value for o in named])
         inside = self.parts.inside
         rows = [name for name in inside.read if name in read]
         others = [name for name in inside.others if name in read]

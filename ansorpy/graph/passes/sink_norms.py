@@ -32,16 +32,11 @@ def sink_norms(graph: Graph) -> Graph:
     """*graph* (channels last) with these movements before the norms."""
     finder = _Finder(graph)
     chains = {c.moves[-1].output: c for c in map(finder.chain, graph.nodes) if c is not None}
-    gone = {
-        node.output
-        for chain in chains.values()
-        for node in (chain.norm, *chain.arithmetic, *chain.moves)
-    }
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if node.output in chains:
             _emit(graph, builder, chains[node.output])
-        elif node.output not in gone:
+        else:
             builder.add_node(node)
     return builder.finish(graph.outputs)
 

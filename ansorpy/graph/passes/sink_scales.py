@@ -25,21 +25,19 @@ __all__ = ["sink_scales"]
 
 def sink_scales(graph: Graph) -> Graph:
     """*graph* with scales by numbers moved from operands of products to their results."""
-    finder = _Finder(graph)
+    uses = Uses(graph)
     factors: dict[str, float] = {}
     dropped: dict[str, str] = {}
     for node in graph.nodes:
         if isinstance(node.op, MatMul) and not any(i in graph.constants for i in node.inputs):
-            for scale in filter(None, map(finder.scale_of, node.inputs)):
-                value, factor = finder.factor(scale) or ("", 1.0)
-                factor *= factors.get(node.output, 1.0)
+            scalings = (_scaling(graph, uses, operand) for operand in node.inputs)
+            for scaled, value, scale in filter(None, scalings):
+                factor = scale * factors.get(node.output, 1.0)
                 if is_normal(factor, graph.types[node.output].dtype):
-                    dropped[scale.output] = value
+                    dropped[scaled] = value
                     factors[node.output] = factor
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
-        if node.output in dropped:
-            continue
         inputs = tuple(_origin(i, dropped) for i in node.inputs)
         if node.output not in factors:
             builder.add_node(replace(node, inputs=inputs))
@@ -57,19 +55,15 @@ def _origin(value: str, dropped: dict[str, str]) -> str:
     return value
 
 
-class _Finder:
-    def __init__(self, graph: Graph):
-        self.graph = graph
-        self.uses = Uses(graph)
+def _scaling(graph: Graph, uses: Uses, operand: str) -> tuple[str, str, float] | None:
+    """(x * c, x, c): the scaling that computes *operand*, apart from movements.
 
-    def scale_of(self, operand: str) -> Node | None:
-        """The scaling that computes *operand*, apart from movements, if nothing else reads it."""
-        before = self.uses.private(operand)
-        while before is not None and isinstance(before.op, Transpose | Reshape):
-            before = self.uses.private(before.inputs[0])
-        return before if before is not None and self.factor(before) is not None else None
-
-    def factor(self, node: Node) -> tuple[str, float] | None:
-        """(x, c) where *node* scales x by a number *c*, unless in half precision."""
-        is_half = self.graph.types[node.output].dtype is DType.FLOAT16
-        return None if is_half else factor_of(self.graph, node)
+    None if something else reads it, or in half precision.
+    """
+    before = uses.private(operand)
+    while before is not None and isinstance(before.op, Transpose | Reshape):
+        before = uses.private(before.inputs[0])
+    if before is None or graph.types[before.output].dtype is DType.FLOAT16:
+        return None
+    found = factor_of(graph, before)
+    return None if found is None else (before.output, *found)

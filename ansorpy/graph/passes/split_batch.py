@@ -80,13 +80,12 @@ class Front:
     def _cut(self) -> int:
         cut = set(self.graph.inputs)
         for place, node in enumerate(self.graph.nodes):
-            shapes = [self.graph.types[value].shape for value in node.inputs]
-            operands = [
-                Rows(shape, value in cut or self.is_repeated(node, value))
-                for value, shape in zip(node.inputs, shapes, strict=True)
-            ]
             if cut.isdisjoint(node.inputs):
                 continue
+            operands = [
+                Rows(self.graph.types[value].shape, value in cut or self.is_repeated(node, value))
+                for value in node.inputs
+            ]
             op = self._on_piece(node.op, operands, self.graph.types[node.output].shape)
             if op is None:
                 return place

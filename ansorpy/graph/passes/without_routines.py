@@ -26,7 +26,7 @@ from ansorpy.graph.ops import (
     GatherElements,
     Iota,
     Reduce,
-    ReduceOp,
+    ReduceKind,
     Scatter,
     Shape,
 )
@@ -49,9 +49,9 @@ _MOST = 1024
 """Comparing all pairs of this many elements takes about 0.1 ms on a CPU core."""
 _MOST_PLACES = 1 << 33
 """So many comparisons of elements with places take some tenths of a second."""
-_REDUCED: Mapping[type[Scatters], tuple[Fn, ReduceOp]] = {
-    ScatterMax: (Fn.MAX, ReduceOp.MAX), ScatterMin: (Fn.MIN, ReduceOp.MIN),
-    ScatterProduct: (Fn.MUL, ReduceOp.PROD), ScatterSum: (Fn.ADD, ReduceOp.SUM),
+_REDUCED: Mapping[type[Scatters], tuple[Fn, ReduceKind]] = {
+    ScatterMax: (Fn.MAX, ReduceKind.MAX), ScatterMin: (Fn.MIN, ReduceKind.MIN),
+    ScatterProduct: (Fn.MUL, ReduceKind.PROD), ScatterSum: (Fn.ADD, ReduceKind.SUM),
 }  # fmt: skip
 
 
@@ -72,11 +72,11 @@ def _formula(builder: GraphBuilder, node: Node) -> Node:
             chosen = _Ranked(builder, f"{node.output}.rank").places(node)
             return Node(Cast(DType.INT64), (chosen,), node.output)
         case Computed(routine=Prefixes() as of):
-            kind = ReduceOp.PROD if of.product else ReduceOp.SUM
+            kind = ReduceKind.PROD if of.product else ReduceKind.SUM
             return Node(Cumulative(kind, 1, of.exclusive, of.backwards), node.inputs, node.output)
         case Computed(routine=Inverse(), shape=(n,)) if most(n * n) <= _MOST_PLACES:
             numbers = builder.emit(Iota((n,)), (), f"{node.output}.places")
-            return Node(Scatter(ReduceOp.SUM, 0, n), (node.inputs[0], numbers), node.output)
+            return Node(Scatter(ReduceKind.SUM, 0, n), (node.inputs[0], numbers), node.output)
         case Computed(routine=Scatters() as routine, shape=shape) if (
             most(prod_of((*shape, builder.types[node.inputs[2]].shape[1]))) <= _MOST_PLACES
         ):  # fmt: skip
@@ -95,7 +95,7 @@ class _Ranked(EmitsBeside):
         place = self.emit(Iota((n,), dtype=DType.INT32), ())
         found = self.apply(Fn.EQUAL, rank, wanted)
         chosen = self.apply(Fn.WHERE, found, place, self.literal(np.asarray(0), DType.INT32))
-        return self.emit(Reduce(ReduceOp.SUM, (2,), False), [chosen])
+        return self.emit(Reduce(ReduceKind.SUM, (2,), False), [chosen])
 
     def _ranks(self, x: str, *, largest: bool) -> str:
         """The number of elements before each one of a row, as int32."""
@@ -107,7 +107,7 @@ class _Ranked(EmitsBeside):
         above = self.apply(Fn.NOT, self._at_most(high, low))
         before = self.apply(Fn.WHERE, earlier, self._at_most(low, high), above)
         counted = self.emit(Cast(DType.INT32), [before])
-        return self.emit(Reduce(ReduceOp.SUM, (2,), False), [counted])
+        return self.emit(Reduce(ReduceKind.SUM, (2,), False), [counted])
 
     def _at_most(self, a: str, b: str) -> str:
         """Whether *a* is at most *b*; a NaN is above all numbers, so that all have a rank."""
@@ -126,7 +126,7 @@ class _Compared(EmitsBeside):
             total = self.emit(Scatter(reduction, 1, shape[1]), [places, updates])
             return Node(Elementwise(fn), (data, total), node.output)
         order = self.emit(Iota((1, self.builder.types[updates].shape[1], 1), dtype=DType.INT32), ())
-        last = self.emit(Scatter(ReduceOp.MAX, 1, shape[1]), [places, order])
+        last = self.emit(Scatter(ReduceKind.MAX, 1, shape[1]), [places, order])
         none = self.literal(np.asarray(0), DType.INT32)
         given = self.apply(Fn.LESS_EQUAL, none, last)
         source = self.cast(self.apply(Fn.MAX, last, none), DType.INT64)

@@ -39,10 +39,9 @@ from ansorpy.graph.ops import (
     Pad,
     PadMode,
     Pool,
-    PoolKind,
     PoolPlaces,
     Reduce,
-    ReduceOp,
+    ReduceKind,
     RegionAlign,
     RegionCrop,
     RegionMax,
@@ -108,7 +107,7 @@ class Sample:
 X = (2, 6, 5)
 IMAGE = (2, 4, 5, 7)
 TWO, ONE, NONE = (2, 1), (1, 1), (0, 0)
-HALVES = Pool(PoolKind.MAX, (2, 2), (2, 2), NONE, NONE, ONE)
+HALVES = Pool(ReduceKind.MAX, (2, 2), (2, 2), NONE, NONE, ONE)
 
 
 def _halves(x: Tensor) -> Tensor:
@@ -118,7 +117,7 @@ def _halves(x: Tensor) -> Tensor:
 
 
 SAMPLES = [
-    Sample(ArgReduce(ReduceOp.MIN, 1, last=True), (X,)),
+    Sample(ArgReduce(ReduceKind.MIN, 1, last=True), (X,)),
     Sample(Attention(0.5, (0, 2, 1)), ((2, 3, 4), (2, 4, 5), (2, 5, 6), (3, 5))),
     Sample(Cast(DType.INT32), (X,)),
     Sample(ChosenMatMul(), ((3, 2, 4), (2, 4, 5)), (((3,), 2),)),
@@ -131,7 +130,7 @@ SAMPLES = [
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE), (IMAGE, (4, 3, 3, 2))),
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE, groups=2), (IMAGE, (4, 3, 3, 2))),
     Sample(Computed(TopPlaces(largest=True), (3, 2), DType.INT64), ((3, 8),)),
-    Sample(Cumulative(ReduceOp.SUM, 1, exclusive=True), (X,)),
+    Sample(Cumulative(ReduceKind.SUM, 1, exclusive=True), (X,)),
     Sample(Custom("com.example.Halves", _halves), (X,)),
     Sample(Decode(DType.UINT8), (), codes=(X,)),
     Sample(Decode(Narrow.FLOAT8E5M2), (), codes=(X,)),
@@ -156,11 +155,11 @@ SAMPLES = [
     Sample(Pack(Narrow.INT2), (), codes=(IMAGE,)),
     Sample(Pad((0, 1, 2), (1, 0, 2), PadMode.REFLECT, 0.0), (X,)),
     Sample(Pad((0, 1, -1), (1, 0, 2), PadMode.CONSTANT, 0.5), (X,)),
-    Sample(Pool(PoolKind.MAX, (3, 2), TWO, ONE, NONE, ONE), (IMAGE,)),
-    Sample(Pool(PoolKind.SUM, (2, 2), ONE, NONE, ONE, TWO), (IMAGE,)),
+    Sample(Pool(ReduceKind.MAX, (3, 2), TWO, ONE, NONE, ONE), (IMAGE,)),
+    Sample(Pool(ReduceKind.SUM, (2, 2), ONE, NONE, ONE, TWO), (IMAGE,)),
     Sample(PoolPlaces(HALVES), (IMAGE, (2, 4, 2, 3))),
-    Sample(Reduce(ReduceOp.SUM, (1,), keepdims=False), (IMAGE,)),
-    Sample(Reduce(ReduceOp.MAX, (0, 2), keepdims=True), (IMAGE,)),
+    Sample(Reduce(ReduceKind.SUM, (1,), keepdims=False), (IMAGE,)),
+    Sample(Reduce(ReduceKind.MAX, (0, 2), keepdims=True), (IMAGE,)),
     Sample(Reinterpret(DType.INT32), (X,)),
     Sample(RegionCrop((3, 2), False, 0.5), (IMAGE, (3, 4)), (((3,), 2),)),
     Sample(RegionAlign((3, 2), 2, 1.0, half=True, maximum=True), (IMAGE, (5, 4)), (((5,), 2),)),
@@ -169,7 +168,7 @@ SAMPLES = [
     Sample(Repeat((1, 2, 3)), (X,)),
     Sample(Resample(2, 8), (IMAGE,), (((8, 3), 5),), ((8, 3),)),
     Sample(Reshape((2, 3, 10)), (X,)),
-    Sample(Scatter(ReduceOp.SUM, 1, 7), (), ((X, 9),), (X,)),
+    Sample(Scatter(ReduceKind.SUM, 1, 7), (), ((X, 9),), (X,)),
     Sample(Shuffle(1, (2, 3), (1, 0)), (X,)),
     Sample(Slice((1, 5, 0), (1, 2, 5), (1, -3, 1)), (X,)),
     Sample(Softmax((2,)), (X,)),

@@ -14,7 +14,9 @@ from ansorpy.graph.custom import Custom
 from ansorpy.graph.ir import Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Op, TensorType, Transpose
 from ansorpy.graph.ops.sizes import SizesOp
-from ansorpy.ir.dtypes import as_dtype
+from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.extents import dim_extent
+from ansorpy.ir.symbols import Dim
 from tests.graph.ops.samples import SAMPLES, Sample
 
 
@@ -71,3 +73,9 @@ def test_what_is_evaluated_in_numpy_equals_the_definition(sample: Sample) -> Non
     found = sample.op.evaluate(sample.arrays())
     assert found is not None
     np.testing.assert_allclose(found, sample.defined(), rtol=1e-6)
+
+
+def test_dimensions_of_operands_that_are_not_read_count() -> None:
+    n = Dim("n", 1, 9)
+    kind = TensorType((dim_extent(n), 4), DType.FLOAT32)
+    assert Custom("com.example.Rows", len, operands=(kind, True)).dims == (n,)

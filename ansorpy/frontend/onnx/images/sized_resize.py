@@ -15,7 +15,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size
 from ansorpy.frontend.onnx.images.coordinates import ResizedAxis, ResizeRule
 from ansorpy.frontend.onnx.ratio import ratio_of
-from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Reshape
+from ansorpy.graph.ops import Fn, Reduce, ReduceKind, Reshape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.sizes import at, fixed
@@ -148,7 +148,9 @@ def computed_tables(ctx: NodeContext, axis: SizedAxis, rule: ResizeRule) -> tupl
         )
         weights = ctx.apply(Fn.WHERE, inside, weights, zero)
     if stretch is not None or rule.exclude_outside:
-        weights = ctx.apply(Fn.DIV, weights, ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [weights]))
+        weights = ctx.apply(
+            Fn.DIV, weights, ctx.emit(Reduce(ReduceKind.SUM, (1,), True), [weights])
+        )
     return ctx.cast(taps, DType.INT32), ctx.cast(weights, ctx.type().dtype)
 
 

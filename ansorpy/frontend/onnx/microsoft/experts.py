@@ -24,7 +24,7 @@ from ansorpy.graph.ops import (
     Gather,
     GatherElements,
     Reduce,
-    ReduceOp,
+    ReduceKind,
     Softmax,
 )
 from ansorpy.ir.dtypes import DType
@@ -72,7 +72,7 @@ def qmoe(ctx: NodeContext) -> str:
     else:
         share = _of_chosen(ctx, ctx.input(14), choice)
         if ctx.attr("normalize_routing_weights", 0):
-            total = ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [share])
+            total = ctx.emit(Reduce(ReduceKind.SUM, (1,), True), [share])
             share = ctx.apply(Fn.DIV, share, total)
     return _mixed(ctx, layers, choice, share, experts)
 
@@ -137,7 +137,7 @@ def _mixed(
         found = ctx.emit(Gather(0), [found, blocks.place])
     found = ctx.reshape(found, (rows, k, width))
     weighed = ctx.apply(Fn.MUL, found, ctx.reshape(share, (rows, k, 1)))
-    return ctx.reshape(ctx.emit(Reduce(ReduceOp.SUM, (1,), False), [weighed]), (*lead, width))
+    return ctx.reshape(ctx.emit(Reduce(ReduceKind.SUM, (1,), False), [weighed]), (*lead, width))
 
 
 @dataclass(frozen=True)
@@ -169,15 +169,15 @@ def _blocks(ctx: NodeContext, expert: str, experts: AnyExtent) -> _Blocks:
     sorted_ = Computed(TopPlaces(largest=False), (1, routes), DType.INT64)
     order = ctx.reshape(ctx.emit(sorted_, [ctx.reshape(expert, (1, routes))]), (routes,))
     is_own = ctx.apply(Fn.EQUAL, ctx.reshape(expert, (routes, 1)), ctx.places(experts))
-    counts = ctx.emit(Reduce(ReduceOp.SUM, (0,), False), [ctx.cast(is_own, DType.INT64)])
+    counts = ctx.emit(Reduce(ReduceKind.SUM, (0,), False), [ctx.cast(is_own, DType.INT64)])
     needed = ctx.apply(Fn.DIV, ctx.apply(Fn.ADD, counts, number(size - 1)), number(size))
-    ends = ctx.emit(Cumulative(ReduceOp.SUM, 0), [needed])
-    first = ctx.emit(Cumulative(ReduceOp.SUM, 0, exclusive=True), [counts])
+    ends = ctx.emit(Cumulative(ReduceKind.SUM, 0), [needed])
+    first = ctx.emit(Cumulative(ReduceKind.SUM, 0, exclusive=True), [counts])
     # An expert's last block has at least one route, so there are at most so many blocks.
     busy = extreme(SizeOp.MIN, routes, experts)
     blocks = busy + (routes - busy) // size
     before = ctx.apply(Fn.LESS_EQUAL, ends, ctx.places(blocks, 1))
-    which = ctx.emit(Reduce(ReduceOp.SUM, (1,), False), [ctx.cast(before, DType.INT64)])
+    which = ctx.emit(Reduce(ReduceKind.SUM, (1,), False), [ctx.cast(before, DType.INT64)])
     which = ctx.apply(Fn.MIN, which, number(experts - 1))
     begins = ctx.apply(Fn.SUB, ends, needed)
 

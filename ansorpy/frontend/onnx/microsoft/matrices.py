@@ -9,7 +9,7 @@ from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.microsoft.activations import fused_matmul
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.frontend.onnx.operators.elimination import inverse
-from ansorpy.graph.ops import Fn, Reduce, ReduceOp
+from ansorpy.graph.ops import Fn, Reduce, ReduceKind
 
 __all__ = ["OPERATORS"]
 
@@ -24,7 +24,7 @@ def cdist(ctx: NodeContext) -> str:
     (m, columns), (n, _) = ctx.shape(0), ctx.shape(1)
     rows = ctx.reshape(ctx.input(0), (m, 1, columns))
     apart = ctx.apply(Fn.SUB, rows, ctx.reshape(ctx.input(1), (1, n, columns)))
-    squares = ctx.emit(Reduce(ReduceOp.SUM, (2,), False), [ctx.apply(Fn.MUL, apart, apart)])
+    squares = ctx.emit(Reduce(ReduceKind.SUM, (2,), False), [ctx.apply(Fn.MUL, apart, apart)])
     return squares if metric == "sqeuclidean" else ctx.apply(Fn.SQRT, squares)
 
 

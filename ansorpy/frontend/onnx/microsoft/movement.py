@@ -14,7 +14,7 @@ from ansorpy.frontend.onnx.operators.gather import gather, gather_nd
 from ansorpy.frontend.onnx.operators.movement import pad
 from ansorpy.frontend.onnx.operators.places import trilu
 from ansorpy.frontend.onnx.selection.sorts import unique
-from ansorpy.graph.ops import Fn, Gather, ReduceOp, Scatter
+from ansorpy.graph.ops import Fn, Gather, ReduceKind, Scatter
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least
 
@@ -83,7 +83,7 @@ def ngram_repeat_block(ctx: NodeContext) -> str:
         is_last = reduce(lambda a, b: ctx.apply(Fn.AND, a, b), same)
         after = ctx.apply(Fn.WHERE, is_last, after, ctx.literal(-1, DType.INT64))
     ones = ctx.literal(np.ones((1, 1)), DType.INT32)
-    hits = ctx.emit(Scatter(ReduceOp.SUM, 1, tokens), [after, ones])
+    hits = ctx.emit(Scatter(ReduceKind.SUM, 1, tokens), [after, ones])
     blocked = ctx.apply(Fn.LESS, ctx.literal(0, DType.INT32), hits)
     lowest = ctx.literal(-np.inf, ctx.type(1).dtype)
     return ctx.apply(Fn.WHERE, blocked, lowest, ctx.input(1))

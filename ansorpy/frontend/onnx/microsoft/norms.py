@@ -9,7 +9,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.frontend.onnx.operators.normalization import rms_normalization
-from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceOp, Softmax
+from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceKind, Softmax
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -87,7 +87,9 @@ def _embedded(ctx: NodeContext, places: str, real: Callable[[int, str], str]) ->
         total = ctx.apply(Fn.ADD, total, other)
     normal = _normalised(ctx, total, real(5, ctx.input(5)), real(6, ctx.input(6)))
     if ctx.has_input(7):
-        counted = ctx.emit(Reduce(ReduceOp.SUM, (1,), False), [ctx.cast(ctx.input(7), DType.INT32)])
+        counted = ctx.emit(
+            Reduce(ReduceKind.SUM, (1,), False), [ctx.cast(ctx.input(7), DType.INT32)]
+        )
     else:
         texts = ctx.shape(0)[:1]
         counted = ctx.emit(Expand(texts), [ctx.literal(np.zeros(1), DType.INT32)])

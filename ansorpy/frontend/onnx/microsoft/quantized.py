@@ -18,7 +18,7 @@ from ansorpy.frontend.onnx.quantized.quantize import (
     scaled,
 )
 from ansorpy.graph.integers import Integers, multiplied
-from ansorpy.graph.ops import Concat, Fn, Reduce, ReduceOp
+from ansorpy.graph.ops import Concat, Fn, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
@@ -77,7 +77,7 @@ def _global_average_pool(ctx: NodeContext, x: str) -> str:
 
 
 def _mean_over(ctx: NodeContext, x: str, axes: tuple[int, ...], *, keep: bool) -> str:
-    total = ctx.emit(Reduce(ReduceOp.SUM, axes, keep), [x])
+    total = ctx.emit(Reduce(ReduceKind.SUM, axes, keep), [x])
     count = prod_of(ctx.shape()[axis] for axis in axes)
     dtype = ctx.type_of(total).dtype
     return ctx.apply(Fn.DIV, total, ctx.size(count, dtype))

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.ml.shared import DOMAIN, columns_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import ArgReduce, Fn, Gather, Pad, PadMode, Reduce, ReduceOp
+from ansorpy.graph.ops import ArgReduce, Fn, Gather, Pad, PadMode, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["OPERATORS"]
@@ -90,8 +90,8 @@ def label_encoder(ctx: NodeContext) -> str:
         )
         same = ctx.apply(Fn.OR, same, nan)
     counted = ctx.cast(same, DType.INT32)
-    place = ctx.reshape(ctx.emit(ArgReduce(ReduceOp.MAX, rank), [counted]), shape)
-    known = ctx.emit(Reduce(ReduceOp.MAX, (rank,), False), [counted])
+    place = ctx.reshape(ctx.emit(ArgReduce(ReduceKind.MAX, rank), [counted]), shape)
+    known = ctx.emit(Reduce(ReduceKind.MAX, (rank,), False), [counted])
     found = ctx.emit(Gather(0), [ctx.literal(values, dtype), place])
     is_known = ctx.apply(Fn.LESS, ctx.literal(0, DType.INT32), known)
     return ctx.apply(Fn.WHERE, is_known, found, ctx.literal(_default(ctx, dtype), dtype))
@@ -127,7 +127,7 @@ def normalizer(ctx: NodeContext) -> str:
     if kind not in ("MAX", "L1", "L2"):
         raise Unsupported(f"norm={kind}", "use one of MAX, L1, L2")
     sizes = ctx.apply(Fn.MUL, x, x) if kind == "L2" else ctx.apply(Fn.ABS, x) if kind == "L1" else x
-    how = ReduceOp.MAX if kind == "MAX" else ReduceOp.SUM
+    how = ReduceKind.MAX if kind == "MAX" else ReduceKind.SUM
     whole = ctx.emit(Reduce(how, (1,), True), [sizes])
     whole = ctx.apply(Fn.SQRT, whole) if kind == "L2" else whole
     zero = ctx.literal(0.0, DType.FLOAT32)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ansorpy.arrays import Floats, Ints
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Reduce, ReduceOp
+from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["MODES", "NEUTRAL", "Forest", "aggregated", "leaves_of"]
@@ -123,7 +123,7 @@ def _is_member(ctx: NodeContext, given: str, node: str, forest: Forest) -> str:
     shape, dtype = ctx.type_of(given).shape, ctx.type_of(given).dtype
     members = ctx.emit(Gather(0), [ctx.literal(forest.members.astype(dtype.numpy), dtype), node])
     same = ctx.apply(Fn.EQUAL, members, ctx.reshape(given, (*shape, 1)))
-    found = ctx.emit(Reduce(ReduceOp.MAX, (2,), False), [ctx.cast(same, DType.INT32)])
+    found = ctx.emit(Reduce(ReduceKind.MAX, (2,), False), [ctx.cast(same, DType.INT32)])
     return ctx.apply(Fn.LESS, ctx.literal(0, DType.INT32), found)
 
 
@@ -139,7 +139,12 @@ def aggregated(ctx: NodeContext, leaves: str, forest: Forest, how: str, dtype: D
     trees = len(forest.roots)
     weights = ctx.literal(forest.weights.astype(dtype.numpy), dtype)
     found = ctx.emit(Gather(0), [weights, leaves])
-    kinds = {"SUM": ReduceOp.SUM, "AVERAGE": ReduceOp.SUM, "MIN": ReduceOp.MIN, "MAX": ReduceOp.MAX}
+    kinds = {
+        "SUM": ReduceKind.SUM,
+        "AVERAGE": ReduceKind.SUM,
+        "MIN": ReduceKind.MIN,
+        "MAX": ReduceKind.MAX,
+    }
     if how not in kinds:
         raise Unsupported(f"aggregate_function={how}", f"use one of {', '.join(kinds)}")
     total = ctx.emit(Reduce(kinds[how], (1,), False), [found])

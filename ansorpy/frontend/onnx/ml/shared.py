@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceOp, Softmax
+from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceKind, Softmax
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["DOMAIN", "class_labels", "columns_of", "labelled", "transformed"]
@@ -43,10 +43,10 @@ def _softmax_zero(ctx: NodeContext, scores: str) -> str:
     """The softmax over the scores that are not 0; these stay 0."""
     dtype = ctx.type_of(scores).dtype
     zero = ctx.literal(0, dtype)
-    top = ctx.emit(Reduce(ReduceOp.MAX, (1,), True), [scores])
+    top = ctx.emit(Reduce(ReduceKind.MAX, (1,), True), [scores])
     raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, scores, top))
     kept = ctx.apply(Fn.WHERE, ctx.apply(Fn.EQUAL, scores, zero), zero, raised)
-    return ctx.apply(Fn.DIV, kept, ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [kept]))
+    return ctx.apply(Fn.DIV, kept, ctx.emit(Reduce(ReduceKind.SUM, (1,), True), [kept]))
 
 
 def _probit(ctx: NodeContext, scores: str) -> str:
@@ -83,6 +83,6 @@ def class_labels(ctx: NodeContext, name: str) -> np.ndarray:
 
 def labelled(ctx: NodeContext, scores: str, labels: np.ndarray) -> str:
     """The label of the class with the highest score of each sample."""
-    best = ctx.emit(ArgReduce(ReduceOp.MAX, 1), [scores])
+    best = ctx.emit(ArgReduce(ReduceKind.MAX, 1), [scores])
     flat = ctx.reshape(best, ctx.type_of(best).shape[:1])
     return ctx.emit(Gather(0), [ctx.literal(labels, DType.INT64), flat])

@@ -17,7 +17,7 @@ from ansorpy.frontend.onnx.ml.shared import (
 )
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
-from ansorpy.graph.ops import Expand, Fn, Iota, MatMul, Reduce, ReduceOp, TensorType, Transpose
+from ansorpy.graph.ops import Expand, Fn, Iota, MatMul, Reduce, ReduceKind, TensorType, Transpose
 from ansorpy.graph.regions import LoopRegion, Result
 from ansorpy.ir.dtypes import DType
 
@@ -145,7 +145,7 @@ def _squares(ctx: NodeContext, pairwise: str, classes: int) -> str:
     samples = ctx.type_of(pairwise).shape[0]
     wins = ctx.reshape(flat, (samples, classes, classes))
     losses = ctx.emit(Transpose((0, 2, 1)), [wins])
-    total = ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [ctx.apply(Fn.MUL, wins, wins)])
+    total = ctx.emit(Reduce(ReduceKind.SUM, (1,), True), [ctx.apply(Fn.MUL, wins, wins)])
     diagonal = ctx.apply(Fn.MUL, total, ctx.literal(np.eye(classes)[None], FLOAT32))
     return ctx.apply(Fn.SUB, diagonal, ctx.apply(Fn.MUL, wins, losses))
 
@@ -159,7 +159,7 @@ def _newton_step(start: TensorType, moves: TensorType, squares: TensorType) -> G
     matrix = builder.add_input("squares", squares)
     to = EmitsBeside(builder, "step")
 
-    def reduced(value: str, axes: tuple[int, ...], kind: ReduceOp = ReduceOp.SUM) -> str:
+    def reduced(value: str, axes: tuple[int, ...], kind: ReduceKind = ReduceKind.SUM) -> str:
         return to.emit(Reduce(kind, axes, keepdims=axes == (1,)), [value])
 
     which = to.apply(Fn.REMAINDER, number, to.literal(np.asarray(classes), DType.INT64))
@@ -169,7 +169,7 @@ def _newton_step(start: TensorType, moves: TensorType, squares: TensorType) -> G
     mean = reduced(to.apply(Fn.MUL, old, slope), (1,))
     errors = to.apply(Fn.ABS, to.apply(Fn.SUB, slope, mean))
     allowed = to.literal(np.asarray(_AGREES / classes), FLOAT32)
-    disagrees = to.apply(Fn.LESS_EQUAL, allowed, reduced(errors, (1,), ReduceOp.MAX))
+    disagrees = to.apply(Fn.LESS_EQUAL, allowed, reduced(errors, (1,), ReduceKind.MAX))
     is_later = to.apply(Fn.LESS, to.literal(np.asarray(0), DType.INT64), which)
     goes_on = to.apply(Fn.AND, moving, to.apply(Fn.OR, disagrees, is_later))
     missing = to.apply(Fn.SUB, mean, reduced(to.apply(Fn.MUL, slope, own), (1,)))
@@ -179,7 +179,7 @@ def _newton_step(start: TensorType, moves: TensorType, squares: TensorType) -> G
     stepped = to.apply(Fn.ADD, old, to.apply(Fn.MUL, own, way))
     whole = to.apply(Fn.ADD, way, to.literal(np.asarray(1.0), FLOAT32))
     new = to.apply(Fn.WHERE, goes_on, to.apply(Fn.DIV, stepped, whole), old)
-    any_left = reduced(to.cast(goes_on, FLOAT32), (0, 1), ReduceOp.MAX)
+    any_left = reduced(to.cast(goes_on, FLOAT32), (0, 1), ReduceKind.MAX)
     again = to.apply(Fn.LESS, to.literal(np.asarray(0.0), FLOAT32), any_left)
     made = (again, new, goes_on)
     return builder.finish([Output(f"made.{n}", value) for n, value in enumerate(made)])
@@ -221,7 +221,7 @@ def _kernel(ctx: NodeContext, x: str, vectors: np.ndarray) -> str:
         return products
     if kind == "RBF":
         # The squared distance: |x|^2 - 2 x v + |v|^2.
-        own = ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [ctx.apply(Fn.MUL, x, x)])
+        own = ctx.emit(Reduce(ReduceKind.SUM, (1,), True), [ctx.apply(Fn.MUL, x, x)])
         theirs = ctx.literal(
             (vectors.astype(np.float64) ** 2).sum(1)[None, :].astype(np.float32), FLOAT32
         )

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.graph.ops import Fn, MatMul, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Fn, MatMul, Reduce, ReduceKind, Shape
 from ansorpy.ir.extents import prod_of
 
 __all__ = ["OPERATORS"]
@@ -79,7 +79,7 @@ def _summed(ctx: NodeContext, value: str, labels: str, kept: set[str]) -> tuple[
     """*value* summed over the axes whose labels are not in *kept*."""
     axes = tuple(d for d, label in enumerate(labels) if label not in kept)
     if axes:
-        value = ctx.cast(ctx.emit(Reduce(ReduceOp.SUM, axes, False), [value]), ctx.type().dtype)
+        value = ctx.cast(ctx.emit(Reduce(ReduceKind.SUM, axes, False), [value]), ctx.type().dtype)
     return value, "".join(label for label in labels if label in kept)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
-from ansorpy.graph.ops import ArgReduce, Expand, Fn, GatherElements, ReduceOp, Shape
+from ansorpy.graph.ops import ArgReduce, Expand, Fn, GatherElements, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
@@ -73,7 +73,7 @@ def _pivoted(ctx: NodeContext, rows: str, k: int) -> tuple[str, str]:
     """Which row has the largest magnitude in column *k*, and that row."""
     batch, _, columns = ctx.type_of(rows).shape
     column = ctx.slice(rows, {2: Cut(k, 1)})
-    place = ctx.emit(ArgReduce(ReduceOp.MAX, 1), [ctx.apply(Fn.ABS, column)])
+    place = ctx.emit(ArgReduce(ReduceKind.MAX, 1), [ctx.apply(Fn.ABS, column)])
     whole = ctx.emit(Expand((batch, 1, columns)), [place])
     return place, ctx.emit(GatherElements(1), [rows, whole])
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.graph.ops import Expand, Fn, Gather, Reduce, ReduceOp
+from ansorpy.graph.ops import Expand, Fn, Gather, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least, most
 
@@ -85,7 +85,7 @@ def _counted(ctx: NodeContext, rows: str, grams: Numbers) -> str | None:
             wanted = ctx.literal(grams[:, place], DType.INT64)
             same.append(ctx.apply(Fn.EQUAL, ctx.reshape(part, (batch, count, 1)), wanted))
         found = ctx.cast(reduce(lambda a, b: ctx.apply(Fn.AND, a, b), same), DType.INT32)
-        totals.append(ctx.emit(Reduce(ReduceOp.SUM, (1,), False), [found]))
+        totals.append(ctx.emit(Reduce(ReduceKind.SUM, (1,), False), [found]))
     return reduce(lambda a, b: ctx.apply(Fn.ADD, a, b), totals) if totals else None
 
 

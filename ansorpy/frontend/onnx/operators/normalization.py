@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
-from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softmax
+from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceKind, Shape, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
@@ -126,7 +126,7 @@ def _refuse_other_stash(ctx: NodeContext) -> None:
 
 
 def _mean(ctx: NodeContext, value: str, axes: Shape) -> str:
-    total = ctx.emit(Reduce(ReduceOp.SUM, axes, True), [value])
+    total = ctx.emit(Reduce(ReduceKind.SUM, axes, True), [value])
     return ctx.divided(total, prod_of(ctx.shape()[a] for a in axes))
 
 
@@ -181,7 +181,7 @@ def lp_normalization(ctx: NodeContext) -> str:
     if p not in (1, 2):
         raise Unsupported(f"p={p}", "use 1 or 2")
     sizes = ctx.apply(Fn.ABS, x) if p == 1 else ctx.apply(Fn.MUL, x, x)
-    norm = ctx.emit(Reduce(ReduceOp.SUM, (axis,), True), [sizes])
+    norm = ctx.emit(Reduce(ReduceKind.SUM, (axis,), True), [sizes])
     norm = norm if p == 1 else ctx.apply(Fn.SQRT, norm)
     nothing = ctx.apply(Fn.EQUAL, norm, ctx.literal(0.0))
     return ctx.apply(Fn.DIV, ctx.input(), ctx.apply(Fn.WHERE, nothing, ctx.literal(1.0), norm))
@@ -219,9 +219,9 @@ def log_softmax_over(ctx: NodeContext, axes: Shape) -> str:
     """
     if all(ctx.shape()[axis] == 1 for axis in axes):
         return ctx.apply(Fn.SUB, ctx.input(), ctx.input())
-    top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.input()])
+    top = ctx.emit(Reduce(ReduceKind.MAX, axes, True), [ctx.input()])
     shifted = ctx.apply(Fn.SUB, ctx.input(), top)
-    total = ctx.emit(Reduce(ReduceOp.SUM, axes, True), [ctx.apply(Fn.EXP, shifted)])
+    total = ctx.emit(Reduce(ReduceKind.SUM, axes, True), [ctx.apply(Fn.EXP, shifted)])
     return ctx.apply(Fn.SUB, shifted, ctx.apply(Fn.LOG, total))
 
 

@@ -14,7 +14,7 @@ from ansorpy.graph.ops import (
     Expand,
     Fn,
     GatherElements,
-    ReduceOp,
+    ReduceKind,
 )
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import dims_of, prod_of
@@ -100,7 +100,7 @@ def hardmax(ctx: NodeContext) -> str:
     if ctx.opset < 13:
         shape, axis = (prod_of(whole[:axis]), prod_of(whole[axis:])), 1
         x = ctx.reshape(x, shape)
-    first = ctx.emit(ArgReduce(ReduceOp.MAX, axis), [x])
+    first = ctx.emit(ArgReduce(ReduceKind.MAX, axis), [x])
     found = ctx.apply(Fn.EQUAL, first, ctx.places(shape[axis], len(shape) - axis - 1))
     return ctx.reshape(ctx.emit(Cast(ctx.type().dtype), [found]), whole)
 

@@ -9,22 +9,20 @@ from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.operators.windows import Windows, padded, windows_of
-from ansorpy.graph.ops import Fn, Pool, PoolKind, PoolPlaces, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Fn, Pool, PoolPlaces, Reduce, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 
 __all__ = ["OPERATORS", "average_pool"]
 
 
-def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[str, Windows]:
+def _pool(ctx: NodeContext, kind: ReduceKind, value: str | None = None) -> tuple[str, Windows]:
     """*value* (by default, the operand) reduced over windows, and the windows."""
     spatial = ctx.shape()[2:]
     if not 1 <= len(spatial) <= 3:
         raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
     w = windows_of(ctx, spatial, ctx.ints("kernel_shape", ()))
-    combined = ReduceKind.SUM if kind is PoolKind.SUM else ReduceKind.MAX
-    fill = float(combined.identity(ctx.type().dtype))
+    fill = float(kind.identity(ctx.type().dtype))
     data, inside = padded(ctx, value or ctx.operand(), w, fill)
     op = Pool(kind, w.kernel, w.strides, inside.pads_begin, inside.pads_end, w.dilations)
     return ctx.emit(op, [data]), w
@@ -32,18 +30,18 @@ def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[s
 
 def max_pool(ctx: NodeContext) -> tuple[str, ...]:
     """The maximum of each window, ignoring padding, and where it was found."""
-    value, w = _pool(ctx, PoolKind.MAX)
+    value, w = _pool(ctx, ReduceKind.MAX)
     if not ctx.is_output_used(1):
         return (value,)
     begin, end = (tuple(ctx.number(p, "pads") for p in pads) for pads in (w.pads_begin, w.pads_end))
-    pool = Pool(PoolKind.MAX, w.kernel, w.strides, begin, end, w.dilations)
+    pool = Pool(ReduceKind.MAX, w.kernel, w.strides, begin, end, w.dilations)
     op = PoolPlaces(pool, bool(ctx.attr("storage_order", 0)))
     return value, ctx.emit(op, [ctx.input(), value])
 
 
 def average_pool(ctx: NodeContext) -> str:
     """The mean of each window, which includes declared padding with ``count_include_pad``."""
-    total, w = _pool(ctx, PoolKind.SUM)
+    total, w = _pool(ctx, ReduceKind.SUM)
     include = bool(ctx.attr("count_include_pad", 0))
     out = ctx.type_of(total).shape[2:]
     spatial = ctx.shape()[2:]
@@ -100,19 +98,19 @@ def _overlap(
     return ctx.apply(Fn.SUB, end, ctx.apply(Fn.MAX, place, number(low)))
 
 
-def _global(ctx: NodeContext, kind: ReduceOp, value: str | None = None) -> str:
+def _global(ctx: NodeContext, kind: ReduceKind, value: str | None = None) -> str:
     axes = tuple(range(2, len(ctx.shape())))
     return ctx.emit(Reduce(kind, axes, keepdims=True), [value or ctx.operand()])
 
 
 def lp_pool(ctx: NodeContext) -> str:
     """The p-norm of each window."""
-    return _root(ctx, _pool(ctx, PoolKind.SUM, _power(ctx))[0])
+    return _root(ctx, _pool(ctx, ReduceKind.SUM, _power(ctx))[0])
 
 
 def global_lp_pool(ctx: NodeContext) -> str:
     """The p-norm over all spatial axes, kept with extent one."""
-    return _root(ctx, _global(ctx, ReduceOp.SUM, _power(ctx)))
+    return _root(ctx, _global(ctx, ReduceKind.SUM, _power(ctx)))
 
 
 def _exponent(ctx: NodeContext) -> float:
@@ -141,13 +139,13 @@ def _root(ctx: NodeContext, total: str) -> str:
 
 def global_average_pool(ctx: NodeContext) -> str:
     """The mean over all spatial axes, kept with extent one."""
-    total = _global(ctx, ReduceOp.SUM)
+    total = _global(ctx, ReduceKind.SUM)
     return ctx.divided(total, prod_of(ctx.shape()[2:]))
 
 
 def global_max_pool(ctx: NodeContext) -> str:
     """The maximum over all spatial axes, kept with extent one."""
-    return _global(ctx, ReduceOp.MAX)
+    return _global(ctx, ReduceKind.MAX)
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {

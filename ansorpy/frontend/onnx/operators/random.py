@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
-from ansorpy.graph.ops import Cumulative, Expand, Fn, Reduce, ReduceOp, Shape, Uniform
+from ansorpy.graph.ops import Cumulative, Expand, Fn, Reduce, ReduceKind, Shape, Uniform
 from ansorpy.graph.ops.random import key_of
 from ansorpy.ir.dtypes import DType
 
@@ -105,9 +105,9 @@ def multinomial(ctx: NodeContext) -> str:
     batch, classes = ctx.shape()
     count, wide = ctx.attr("sample_size", 1), DType.FLOAT32
     logits = ctx.cast(ctx.input(), wide)
-    top = ctx.emit(Reduce(ReduceOp.MAX, (1,), True), [logits])
+    top = ctx.emit(Reduce(ReduceKind.MAX, (1,), True), [logits])
     weights = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, logits, top))
-    sums = ctx.emit(Cumulative(ReduceOp.SUM, 1), [weights])
+    sums = ctx.emit(Cumulative(ReduceKind.SUM, 1), [weights])
     total = ctx.slice(sums, {1: Cut(classes - 1, 1)})
     passed = ctx.apply(Fn.MUL, _drawn(ctx, (batch, count)), total)
     below = ctx.apply(
@@ -117,7 +117,7 @@ def multinomial(ctx: NodeContext) -> str:
     )
     # A product that is rounded up may equal the total.
     dtype = dtype_of(ctx.attr("dtype", 6))
-    found = ctx.emit(Reduce(ReduceOp.SUM, (2,), False), [ctx.cast(below, DType.INT32)])
+    found = ctx.emit(Reduce(ReduceKind.SUM, (2,), False), [ctx.cast(below, DType.INT32)])
     last = ctx.cast(ctx.size(classes - 1, DType.INT64), DType.INT32)
     return ctx.cast(ctx.apply(Fn.MIN, found, last), dtype)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext, widely
-from ansorpy.graph.ops import ArgReduce, Fn, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import ArgReduce, Fn, Reduce, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
@@ -27,7 +27,7 @@ def _axes(ctx: NodeContext) -> Shape:
     return tuple(range(rank))
 
 
-def _reduction(kind: ReduceOp) -> Importer:
+def _reduction(kind: ReduceKind) -> Importer:
     def build(ctx: NodeContext) -> str:
         axes = _axes(ctx)
         if not axes:
@@ -41,10 +41,10 @@ def _reduction(kind: ReduceOp) -> Importer:
 def reduce_mean(ctx: NodeContext) -> str:
     """The sum times the reciprocal of the count; of integers, their quotient, cut."""
     if not ctx.type().dtype.is_float:
-        total = _reduction(ReduceOp.SUM)(ctx)
+        total = _reduction(ReduceKind.SUM)(ctx)
         count = prod_of(ctx.shape()[a] for a in _axes(ctx))
         return ctx.apply(Fn.DIV, total, ctx.size(count, ctx.type().dtype))
-    total = _reduction(ReduceOp.SUM)(ctx)
+    total = _reduction(ReduceKind.SUM)(ctx)
     return ctx.divided(total, prod_of(ctx.shape()[a] for a in _axes(ctx)))
 
 
@@ -62,7 +62,7 @@ def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:
 
 def _sum(ctx: NodeContext, value: str, keepdims: bool) -> str:
     axes = _axes(ctx)
-    return ctx.emit(Reduce(ReduceOp.SUM, axes, keepdims), [value]) if axes else value
+    return ctx.emit(Reduce(ReduceKind.SUM, axes, keepdims), [value]) if axes else value
 
 
 def _size(ctx: NodeContext, value: str) -> str:
@@ -82,7 +82,7 @@ def reduce_log_sum_exp(ctx: NodeContext) -> str:
     if not axes:
         return ctx.input()
     real = ctx.type().dtype if ctx.type().dtype.is_float else DType.FLOAT64
-    top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.cast(ctx.input(), real)])
+    top = ctx.emit(Reduce(ReduceKind.MAX, axes, True), [ctx.cast(ctx.input(), real)])
     is_finite = ctx.apply(Fn.LESS, ctx.apply(Fn.ABS, top), ctx.literal(math.inf, real))
     top = ctx.apply(Fn.WHERE, is_finite, top, ctx.literal(0, real))
     raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, ctx.cast(ctx.input(), real), top))
@@ -93,7 +93,7 @@ def reduce_log_sum_exp(ctx: NodeContext) -> str:
     return ctx.reshape(total, kept)
 
 
-def _place(kind: ReduceOp) -> Importer:
+def _place(kind: ReduceKind) -> Importer:
     """An importer for the index of the largest or smallest element along an axis."""
 
     def build(ctx: NodeContext) -> str:
@@ -110,16 +110,16 @@ def _place(kind: ReduceOp) -> Importer:
 
 
 OPERATORS: dict[str, Importer] = {
-    "ArgMax": _place(ReduceOp.MAX),
-    "ArgMin": _place(ReduceOp.MIN),
+    "ArgMax": _place(ReduceKind.MAX),
+    "ArgMin": _place(ReduceKind.MIN),
     "ReduceL1": _of(_size, None),
     "ReduceL2": _of(_square, Fn.SQRT),
     "ReduceLogSum": _of(lambda ctx, value: value, Fn.LOG),
     "ReduceLogSumExp": widely(reduce_log_sum_exp),
-    "ReduceMax": _reduction(ReduceOp.MAX),
+    "ReduceMax": _reduction(ReduceKind.MAX),
     "ReduceMean": widely(reduce_mean),
-    "ReduceMin": _reduction(ReduceOp.MIN),
-    "ReduceProd": _reduction(ReduceOp.PROD),
-    "ReduceSum": _reduction(ReduceOp.SUM),
+    "ReduceMin": _reduction(ReduceKind.MIN),
+    "ReduceProd": _reduction(ReduceKind.PROD),
+    "ReduceSum": _reduction(ReduceKind.SUM),
     "ReduceSumSquare": _of(_square, None),
 }

@@ -13,7 +13,7 @@ from ansorpy.frontend.onnx.context import (
 )
 from ansorpy.frontend.onnx.quantized.narrow import narrowed, numbers
 from ansorpy.graph.ir import Quantized
-from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Repeat, Shape, Spread
+from ansorpy.graph.ops import Fn, Reduce, ReduceKind, Repeat, Shape, Spread
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import ElementType, Narrow
 
@@ -121,7 +121,7 @@ def quantized_to_range(ctx: NodeContext, value: str) -> tuple[str, str, str]:
     zero = ctx.literal(0, kind.dtype)
     low, high = (
         ctx.apply(fn, ctx.emit(Reduce(op, every, True), [value]), zero)
-        for fn, op in ((Fn.MIN, ReduceOp.MIN), (Fn.MAX, ReduceOp.MAX))
+        for fn, op in ((Fn.MIN, ReduceKind.MIN), (Fn.MAX, ReduceKind.MAX))
     )
     spread = ctx.apply(Fn.SUB, high, low)
     is_flat = ctx.apply(Fn.EQUAL, spread, zero)

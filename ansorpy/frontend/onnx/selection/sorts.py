@@ -15,7 +15,7 @@ from ansorpy.graph.ops import (
     Gather,
     GatherElements,
     Reduce,
-    ReduceOp,
+    ReduceKind,
 )
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, prod_of
@@ -103,7 +103,7 @@ def _are_new(ctx: NodeContext, table: str, order: str) -> str:
         nan = ctx.apply(Fn.AND, ctx.apply(Fn.IS_NAN, ranked), ctx.apply(Fn.IS_NAN, previous))
         is_same = ctx.apply(Fn.OR, is_same, nan)
     differ = ctx.cast(ctx.apply(Fn.NOT, is_same), DType.INT64)
-    number = ctx.emit(Reduce(ReduceOp.SUM, (1,), False), [differ])
+    number = ctx.emit(Reduce(ReduceKind.SUM, (1,), False), [differ])
     zero = ctx.literal(0, DType.INT64)
     return ctx.apply(Fn.OR, ctx.apply(Fn.LESS, zero, number), ctx.apply(Fn.EQUAL, places, zero))
 

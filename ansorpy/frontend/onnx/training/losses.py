@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.operators.normalization import log_softmax_over
-from ansorpy.graph.ops import Fn, Gather, GatherElements, Reduce, ReduceOp
+from ansorpy.graph.ops import Fn, Gather, GatherElements, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
@@ -52,12 +52,12 @@ def _reduced(ctx: NodeContext, loss: str, weights: str | None) -> str:
         raise Unsupported(f"reduction={reduction}", "use one of none, sum, mean")
     if reduction == "none":
         return loss
-    total = ctx.emit(Reduce(ReduceOp.SUM, axes, False), [loss])
+    total = ctx.emit(Reduce(ReduceKind.SUM, axes, False), [loss])
     if reduction == "sum":
         return total
     if weights is None:
         return ctx.divided(total, prod_of(ctx.shape(1)))
-    return ctx.apply(Fn.DIV, total, ctx.emit(Reduce(ReduceOp.SUM, axes, False), [weights]))
+    return ctx.apply(Fn.DIV, total, ctx.emit(Reduce(ReduceKind.SUM, axes, False), [weights]))
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {

@@ -7,6 +7,7 @@ from functools import reduce
 from itertools import product
 from operator import mul
 
+from ansorpy.graph.ops.indexing import clamped
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, as_expr
@@ -35,16 +36,16 @@ def _neighbours(at: Expr, extent: AnyExtent, zeros: bool) -> list[tuple[Expr, Ex
     """The two elements along an axis that *at* lies between, and their weights."""
     size = as_float(extent, at.dtype)
     # Far outside, all is alike; a conversion to an integer would overflow.
-    at = b.minimum(b.maximum(at, -2.0), size + 1.0)
+    at = clamped(at, -2.0, size + 1.0)
     first = b.floor(at)
     part = at - first
     found = []
     for place, weight in ((first, 1.0 - part), (first + 1.0, part)):
         if zeros:
             weight = b.select(b.all_of(place >= 0.0, place < size), weight, 0.0)
-        whole = b.minimum(b.maximum(place, 0.0), size - 1.0).astype(DType.INT64)
+        whole = clamped(place, 0.0, size - 1.0).astype(DType.INT64)
         # A NaN has no place, but must not be read outside.
-        found.append((b.minimum(b.maximum(whole, 0), extent - 1), weight))
+        found.append((clamped(whole, 0, extent - 1), weight))
     return found
 
 

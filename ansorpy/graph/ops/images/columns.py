@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
-from ansorpy.graph.ops.indexing import kernel_axes
+from ansorpy.graph.ops.indexing import clamped, kernel_axes
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.ir import builders as b
-from ansorpy.ir.expr import Expr, ExprLike
+from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Columns"]
@@ -51,15 +51,14 @@ class Columns(Op):
                 i[2:], taps, counts, self.strides, self.pads_begin, self.dilations, strict=True
             )
             for at, tap, count, stride, pad, dilation in steps:
-                start = at + pad if tap is None else at + pad - tap * dilation
+                start = at + pad - tap * dilation if isinstance(tap, Axis) else at + pad
                 window = start if stride == 1 else start // stride
                 conditions += [window >= 0, window < count]
                 conditions += [(start % stride).equal(0)] if stride > 1 else []
-                windows.append(b.minimum(b.maximum(window, 0), count - 1))
-            where: list[ExprLike] = [0 if tap is None else tap for tap in taps]
-            value = b.widened(patches[(*i[:2], *where, *windows)])
+                windows.append(clamped(window, 0, count - 1))
+            value = b.widened(patches[(*i[:2], *taps, *windows)])
             found = b.select(b.all_of(*conditions), value, 0)
-            return b.sum(found, [tap for tap in taps if tap is not None])
+            return b.sum(found, [tap for tap in taps if isinstance(tap, Axis)])
 
         shape = (*patches.shape[:2], *self.size)
         return compute(shape, body, name=names.fresh("columns"), names=("n", "c", *spatial))

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add
 from typing import ClassVar
 
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, types_of
 from ansorpy.graph.ops.images.between import corners, wide
 from ansorpy.graph.ops.indexing import position
 from ansorpy.graph.ops.names import Names, spatial_axes
@@ -47,7 +47,7 @@ class DeformedPatches(Op):
         """Each sample is the sum of the elements around its place, times their weights."""
         x, offsets, *masks = inputs
         rank = len(self.strides)
-        shape = self.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+        shape = self.infer(types_of(inputs)).shape
         kind = wide(x, offsets)
         channels = x.shape[1] // offsets.shape[1]
 

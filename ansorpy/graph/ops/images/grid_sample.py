@@ -9,8 +9,9 @@ from itertools import product
 from operator import add, mul
 from typing import ClassVar
 
-from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
-from ansorpy.graph.ops.images.between import as_float
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, types_of
+from ansorpy.graph.ops.images.between import as_float, wide
+from ansorpy.graph.ops.indexing import clamped
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
@@ -51,9 +52,9 @@ class GridSample(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """A sum over the elements around each place, each times its weight along every axis."""
         x, grid = inputs
-        shape = self.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+        shape = self.infer(types_of(inputs)).shape
         spatial = x.shape[2:]
-        kind = DType.FLOAT64 if DType.FLOAT64 in (x.dtype, grid.dtype) else DType.FLOAT32
+        kind = wide(x, grid)
 
         def body(*i: Expr) -> Expr:
             n, channel, *at = i
@@ -69,8 +70,7 @@ class GridSample(Op):
                 terms.append(reduce(mul, weights, value))
             return reduce(add, terms).astype(x.dtype)
 
-        axes = tuple(f"i{d}" for d in range(len(shape)))
-        return compute(shape, body, name=names.fresh("gridsample"), names=axes)
+        return compute(shape, body, name=names.fresh("gridsample"))
 
     def _taps(self, given: Expr, size: Expr, kind: DType) -> list[tuple[Expr, Expr | None]]:
         """The elements along one axis that count at the place *given*, and their weights."""
@@ -83,7 +83,7 @@ class GridSample(Op):
         if self.mode != "cubic" or self.padding == "reflection":
             at = self._inside(at, size)
         # Far outside, all is alike; a conversion to an integer would overflow.
-        at = b.minimum(b.maximum(at, -4.0), size + 4.0)
+        at = clamped(at, -4.0, size + 4.0)
         if self.mode == "nearest":
             return [(b.round(at), None)]
         first = b.floor(at)
@@ -96,7 +96,7 @@ class GridSample(Op):
     def _inside(self, at: Expr, size: Expr) -> Expr:
         """*at*, moved into the image as the padding says."""
         if self.padding == "border":
-            return b.minimum(b.maximum(at, 0.0), size - 1.0)
+            return clamped(at, 0.0, size - 1.0)
         return self._reflected(at, size) if self.padding == "reflection" else at
 
     def _reflected(self, at: Expr, size: Expr) -> Expr:
@@ -118,8 +118,8 @@ class GridSample(Op):
             if self.padding == "zeros":
                 inside += [place >= 0.0, place < size]
             moved = b.round(self._inside(place, size)) if self.mode == "cubic" else place
-            whole = b.minimum(b.maximum(moved, 0.0), size - 1.0).astype(DType.INT64)
-            index.append(b.minimum(b.maximum(whole, 0), extent - 1))
+            whole = clamped(moved, 0.0, size - 1.0).astype(DType.INT64)
+            index.append(clamped(whole, 0, extent - 1))
         value = x[(*outer, *index)].astype(kind)
         return b.select(b.all_of(*inside), value, 0.0) if inside else value
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
 from ansorpy.graph.ops.images.between import as_float, corners, wide
+from ansorpy.graph.ops.indexing import clamped, wrapped_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
@@ -20,17 +21,12 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 __all__ = ["RegionAlign", "RegionCrop", "RegionMax", "RegionMean"]
 
 
-def _image(images: Tensor, r: Expr, count: AnyExtent) -> Expr:
-    """The image that region *r* is part of; a number out of range wraps around."""
-    return images[r].astype(DType.INT64) % count
-
-
 @dataclass(frozen=True)
 class _OfRegions(Op):
     """``size`` elements of each region, one after another.
 
-    Inputs are images ``[n, c, h, w]``, regions ``[r, 4]`` and the image of each, ``[r]``; each
-    region may need the whole of its image.
+    Inputs are images ``[n, c, h, w]``, regions ``[r, 4]`` and the number of the image of each,
+    ``[r]``, which wraps around; each region may need the whole of its image.
     """
 
     size: tuple[int, int]
@@ -79,8 +75,8 @@ class RegionAlign(_OfRegions):
                 at = self._place(regions, r, bins[d], steps[d], d, kind)
                 size = as_float(x.shape[2 + d], kind)
                 inside += [at >= -1.0, at <= size]
-                places.append(b.minimum(b.maximum(at, 0.0), size - 1.0))
-            outer = (_image(images, r, x.shape[0]), channel)
+                places.append(clamped(at, 0.0, size - 1.0))
+            outer = (wrapped_index(images[r], x.shape[0]), channel)
             terms = corners(x, outer, places, zeros=False)
             value = reduce(b.maximum if self.maximum else add, terms)
             value = b.select(b.all_of(*inside), value, 0.0)
@@ -130,7 +126,7 @@ class RegionMean(_OfRegions):
 
         def by_rows(r: Expr, c: Expr, p: Expr, column: Expr) -> Expr:
             k = reduce_axis(x.shape[2], name="k")
-            value = x[_image(images, r, x.shape[0]), c, k, column].astype(kind)
+            value = x[wrapped_index(images[r], x.shape[0]), c, k, column].astype(kind)
             return b.sum(of_rows[r, p, k] * value, k)
 
         rows = compute(
@@ -163,7 +159,7 @@ class RegionMean(_OfRegions):
             before = b.maximum(b.floor((here - 1.0 - first) / step - 0.5), 0.0)
             k = before + j.astype(kind)
             at = first + (k + 0.5) * step
-            place = b.minimum(b.maximum(at, 0.0), size - 1.0)
+            place = clamped(at, 0.0, size - 1.0)
             share = b.maximum(1.0 - b.abs(place - here), 0.0) / samples
             inside = b.all_of(k < samples, at >= -1.0, at <= size)
             return b.sum(b.select(inside, share, 0.0), j)
@@ -196,7 +192,7 @@ class RegionCrop(_OfRegions):
                 at = self._place(regions, r, bins[d], d, kind) * last
                 inside += [at >= 0.0, at <= last]
                 places.append(b.floor(at + 0.5) if self.nearest else at)
-            terms = corners(x, (_image(images, r, x.shape[0]), channel), places, zeros=False)
+            terms = corners(x, (wrapped_index(images[r], x.shape[0]), channel), places, zeros=False)
             return b.select(b.all_of(*inside), reduce(add, terms), self.beyond).astype(x.dtype)
 
         shape = (regions.shape[0], x.shape[1], *self.size)
@@ -252,7 +248,7 @@ class RegionMax(_OfRegions):
         def of_rows(r: Expr, c: Expr, p: Expr, column: Expr) -> Expr:
             k = reduce_axis(height, name="k")
             first, end = self._bounds(regions, r, p, 0, height)
-            value = x[_image(images, r, x.shape[0]), c, k, column]
+            value = x[wrapped_index(images[r], x.shape[0]), c, k, column]
             return b.max(b.select(b.all_of(k >= first, k < end), value, least), k)
 
         rows = compute(
@@ -290,7 +286,7 @@ class RegionMax(_OfRegions):
         width = b.maximum(last - start + 1.0, 1.0) / float(self.size[axis])
         at = number.astype(kind)
         ends = (b.floor(at * width) + start, b.ceil((at + 1.0) * width) + start)
-        first, end = (b.minimum(b.maximum(e, 0.0), size).astype(DType.INT64) for e in ends)
+        first, end = (clamped(e, 0.0, size).astype(DType.INT64) for e in ends)
         return first, end
 
 

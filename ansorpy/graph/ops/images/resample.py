@@ -19,9 +19,10 @@ from ansorpy.graph.ops.base import (
     TensorType,
     identity_order,
     is_first_cut,
+    types_of,
 )
+from ansorpy.graph.ops.indexing import clamped
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.builders import maximum, minimum
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike
@@ -59,11 +60,11 @@ class Resample(Op):
         """``out[.., i, ..]``: the sum over ``t`` of ``weights[i, t] * x[.., places[i, t], ..]``."""
         x, places, *weights = inputs
         axis, taps = self.axis, places.shape[1]
-        shape = self.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+        shape = self.infer(types_of(inputs)).shape
 
         def term(i: Sequence[Expr], t: ExprLike) -> Expr:
             # Clamped, so that no table can cause a read outside the data.
-            place = minimum(maximum(places[i[axis], t].astype(DType.INT64), 0), x.shape[axis] - 1)
+            place = clamped(places[i[axis], t].astype(DType.INT64), 0, x.shape[axis] - 1)
             value = x[(*i[:axis], place, *i[axis + 1 :])]
             return value * weights[0][i[axis], t] if weights else value
 
@@ -73,8 +74,7 @@ class Resample(Op):
             k = reduce_axis(taps, name="t")
             return sum_over(term(i, k), axis=k)
 
-        axes = tuple(f"i{d}" for d in range(len(shape)))
-        return compute(shape, body, name=names.fresh("resample"), names=axes)
+        return compute(shape, body, name=names.fresh("resample"))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         """The data are read as they are stored; the tables have no image axes."""

@@ -17,13 +17,13 @@ from ansorpy.graph.ops.base import (
     TensorType,
     channels_last_order,
 )
-from ansorpy.graph.ops.indexing import kernel_axes, position
+from ansorpy.graph.ops.indexing import clamped, kernel_axes, position
 from ansorpy.graph.ops.movement import flat
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.graph.ops.pool import Pool
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["PoolPlaces", "Unpool"]
@@ -56,16 +56,16 @@ class PoolPlaces(Op):
 
         def body(*i: Expr) -> Expr:
             steps = zip(i[1:-1], pool.strides, taps, pool.dilations, pool.pads_begin, strict=True)
-            at = [position(o, s, 0 if k is None else k, d) - pad for o, s, k, d, pad in steps]
+            at = [position(o, s, k, d) - pad for o, s, k, d, pad in steps]
             inside = [test for a, e in zip(at, size, strict=True) for test in (a >= 0, a < e)]
-            read = [b.minimum(b.maximum(a, 0), e - 1) for a, e in zip(at, size, strict=True)]
+            read = [clamped(a, 0, e - 1) for a, e in zip(at, size, strict=True)]
             value, top = data[(i[0], *read, i[-1])], best[i]
             found = value.equal(top)
             if data.dtype.is_float:
                 found = found | value.not_equal(value)
             turned, extents = (at[::-1], size[::-1]) if self.columns_first else (at, size)
             place = flat([i[0], i[-1], *turned], (batch, channels, *extents))
-            axes = [k for k in taps if k is not None]
+            axes = [k for k in taps if isinstance(k, Axis)]
             return b.min(b.select(b.all_of(*inside, found), place, nowhere), axes)
 
         return compute(best.shape, body, name=names.fresh("places"), names=("n", *spatial, "c"))
@@ -125,9 +125,7 @@ class Unpool(Op):
                 inside = [
                     test for w, e in zip(windows, counts, strict=True) for test in (w >= 0, w < e)
                 ]
-                read = [
-                    b.minimum(b.maximum(w, 0), e - 1) for w, e in zip(windows, counts, strict=True)
-                ]
+                read = [clamped(w, 0, e - 1) for w, e in zip(windows, counts, strict=True)]
                 at = (i[0], *read, i[-1])
                 here = b.all_of(*inside, places[at].equal(own))
                 found = b.select(here, values[at], 0 if found is None else found)
