@@ -15,10 +15,18 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Key, Pool, Scored, SketchSource, sample_valid, top
-from ansorpy.search.selector import different
+from ansorpy.search.population import (
+    Candidate,
+    Key,
+    Pool,
+    Scored,
+    SketchSource,
+    different,
+    sample_valid,
+    top,
+)
 
-__all__ = ["Context", "Preparing", "Results", "Strategy"]
+__all__ = ["Context", "Preparing", "Results", "Strategy", "fastest"]
 
 Results: TypeAlias = Sequence[tuple[Candidate, MeasureResult]]
 """Candidates that were measured, and what was found."""
@@ -100,3 +108,11 @@ class Strategy(Protocol):
         Strategies that derive from this class may leave it out: results reach the model anyway.
         """
         return
+
+
+def fastest(
+    known: Sequence[tuple[float, Candidate]], found: Results, n: int
+) -> list[tuple[float, Candidate]]:
+    """The *n* fastest of the candidates *known* and the correct ones *found*, with seconds."""
+    timed = [(result.median_s, candidate) for candidate, result in found if result.ok]
+    return sorted([*known, *timed], key=lambda pair: pair[0])[:n]

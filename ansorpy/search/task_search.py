@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -30,11 +29,13 @@ from ansorpy.search.population import (
     Candidate,
     SketchSource,
     by_sketch,
+    different,
+    in_turns,
     scored_again,
     with_deviations,
 )
 from ansorpy.search.resume import ResumedTrials, resumed_trials
-from ansorpy.search.selector import Selector, different
+from ansorpy.search.selector import Selector
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Preparing, Results, Strategy
@@ -160,7 +161,9 @@ class TaskSearch:
         # A program that the selector made has no score of its own.
         if not {c.key for c in chosen} <= {c.key for c in (*pool.best, *pool.random)}:
             chosen = scored_again(chosen, self.task, self.context.model)
-        picked = different(_in_turns(self.context.new(chosen), seeds, begun))
+        new = self.context.new(chosen)
+        one, other = (new, seeds) if begun % 2 == 0 else (seeds, new)
+        picked = different(in_turns(one, other))
         if not picked:  # a round of one trial may have left all seeds for later
             picked = scored_again(self._seeds[:n], self.task, self.context.model)
         self.exhausted = not picked and not pool.more
@@ -343,16 +346,6 @@ class TaskSearch:
                 trial=trial,
             )
         )
-
-
-def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) -> list[Candidate]:
-    """Interleave both lists: even turns take from *one*, odd turns from *other*."""
-    left = deque(one), deque(other)
-    found = []
-    for turn in range(begun, begun + len(one) + len(other)):
-        mine = left[turn % 2] or left[1 - turn % 2]
-        found.append(mine.popleft())
-    return found
 
 
 def _trial_of(end: TrialEnd) -> int | None:

@@ -21,8 +21,9 @@ from ansorpy.cli.exit_codes import exit_code
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.quantities import seconds_of
+from ansorpy.search.population import in_turns
 from ansorpy.tasks.record import RecordOptions
-from benchmarks.dataset.zoo import exported, held_out, in_turns, zoo
+from benchmarks.dataset.zoo import exported, held_out, zoo
 
 __all__ = ["main"]
 

@@ -13,8 +13,7 @@ from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Space, Table, hull
 from ansorpy.search.gaussian_process import Points, Posterior, posterior
 from ansorpy.search.points import positions
-from ansorpy.search.population import Candidate, Key, Pool, by_sketch, sample_valid
-from ansorpy.search.selector import different
+from ansorpy.search.population import Candidate, Key, Pool, by_sketch, different, sample_valid
 from ansorpy.search.strategy import Context, Results
 
 __all__ = ["ACQUISITIONS", "BayesOpt", "Portfolio", "encoded"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, zip_longest
+from itertools import islice
 from math import ceil
 
 import numpy as np
 
 from ansorpy.arrays import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
@@ -18,18 +17,21 @@ from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
 from ansorpy.search.population import (
     Candidate,
+    Key,
     Pool,
     Scored,
     best_groups,
+    different,
     fittest,
-    groups_scored_again,
+    in_turns,
     merged,
     roulette,
     sample_valid,
     score,
     score_all,
+    scored_together,
 )
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results, fastest
 from ansorpy.search.variety import Tried, varied
 
 __all__ = ["Evolution", "crossover", "genes"]
@@ -91,7 +93,8 @@ class Evolution:
             found = self._merged(found, n, context) if self.doubt else found
         else:
             (newcomers, found), self._prepared = self._prepared, None
-            again = groups_scored_again([*newcomers, *found], context.task, context.model)
+            tables = [(group.sketch, group.table) for group in (*newcomers, *found)]
+            again = scored_together(context.task, context.model, tables)
             newcomers, found = again[: len(newcomers)], again[len(newcomers) :]
             self._shares = self._allocation(context).shares(_best_scores(found))
             found = self._merged([*found, *self._next(found, context)], n, context)
@@ -150,10 +153,9 @@ class Evolution:
             self._pairs.tell(self._told)
         return self._pairs
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        timed = [(result.median_s, c) for c, result in found if result.ok]
+    def tell(self, found: Results) -> None:
         limit = int(self.measured_share * self.population)
-        self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
+        self._elites = fastest(self._elites, found, limit)
         self._tried += Tried.of(found)
         told = [(c.sketch.pair, r.known_s) for c, r in found]
         if self._pairs is None:
@@ -212,8 +214,7 @@ class Evolution:
             )
             for groups in (found, newcomers)
         )  # fmt: skip
-        offered = chain.from_iterable(zip_longest(evolved, surveyed))
-        return list({c.key: c for c in offered if c is not None}.values())
+        return different(in_turns(evolved, surveyed))
 
     def _best_sketches(self, among: Iterable[Pair]) -> list[PlacedSketch]:
         """Placed sketches of the best measured programs, at most half of a round's."""
@@ -336,7 +337,7 @@ def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:
 def _random(groups: Sequence[Scored], n: int, context: Context) -> list[Candidate]:
     """*n* unmeasured candidates of the first generation, drawn uniformly."""
     total = sum(len(g) for g in groups)
-    picked: dict[tuple[str, bytes], Candidate] = {}
+    picked: dict[Key, Candidate] = {}
     for at in context.rng.permutation(total)[: 4 * n]:
         for group in groups:
             if at < len(group):
