@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 import ansorpy as ap
 from ansorpy.cli.exit_codes import exit_code
-from ansorpy.evaluation.tables import Table, show
+from ansorpy.evaluation.tables import Table
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
@@ -35,7 +35,8 @@ from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
-from benchmarks.common.pages import write_into
+from benchmarks.common.command import command_line
+from benchmarks.common.pages import publish
 
 __all__ = ["WAYS", "disturbance", "main"]
 
@@ -130,7 +131,7 @@ def tune_for_ever(database: Path, size: int, threads: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.two_tuners", description=__doc__)
+    parser = command_line("two_tuners", __doc__)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
@@ -155,9 +156,7 @@ def _run(options: argparse.Namespace) -> int:
         rows.append((way, f"{single:,}", f"{off:.1%}", f"{worst:.2f}", f"{median:.1%}"))
     heading = ("", "single times", "off by over 5 %", "worst, times", "medians off by up to")
     table = Table("", heading, tuple(rows), frozenset(heading[1:]))
-    show(table)
-    if options.into is not None:
-        write_into(options.into, "benchmarks.two_tuners", [table])
+    publish([table], "benchmarks.two_tuners", options.into)
     return 0
 
 

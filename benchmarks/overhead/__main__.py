@@ -20,8 +20,9 @@ from typing import Any
 
 from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import default_threads
-from ansorpy.evaluation.tables import Table, show
-from benchmarks.common.pages import write_into
+from ansorpy.evaluation.tables import Table
+from benchmarks.common.command import command_line
+from benchmarks.common.pages import publish
 from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 
 __all__ = ["Bench", "main"]
@@ -120,11 +121,7 @@ def table_of(part: str, found: Found) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.overhead",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = command_line("overhead", __doc__)
     p.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="tables")
     p.add_argument("--small", nargs="*", choices=SMALL, default=list(SMALL), help="for calls")
     p.add_argument(
@@ -151,10 +148,8 @@ def _run(options: argparse.Namespace) -> int:
     if "first" in options.only:
         found["first"] = bench.measured("first", options.networks)
     for part, figures in found.items():
-        show(table_of(part, figures))
+        publish([table_of(part, figures)], f"benchmarks.overhead {part}", options.into)
         print()
-        if options.into:
-            write_into(options.into, f"benchmarks.overhead {part}", [table_of(part, figures)])
     if options.json:
         options.json.write_text(json.dumps({"threads": options.threads, **found}, indent=2) + "\n")
     return 0
