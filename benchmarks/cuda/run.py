@@ -32,6 +32,7 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.target import Target
 from benchmarks.common.command import command_line, say
+from benchmarks.common.compared import code_version
 from benchmarks.cuda.correctness import checks as correctness
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.figures.base import FigureSettings, cuda_torch
@@ -41,7 +42,6 @@ from benchmarks.cuda.rank import RankRun, rank_all
 from benchmarks.cuda.smoke.stage import SmokeRun, check_all
 from benchmarks.cuda.steps import TUNE_S, steps
 from benchmarks.cuda.summary import file_of, summary
-from benchmarks.study.outcomes import code_version
 
 __all__ = ["LIMITS", "going_on", "main", "parser", "stages_of"]
 

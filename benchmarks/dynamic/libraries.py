@@ -13,10 +13,11 @@ from pydantic import ValidationError
 import ansorpy as ap
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.records.database import Database
+from benchmarks.common.compared import code_version
 from benchmarks.dynamic.result import Library
 from benchmarks.dynamic.suite import DynamicModel
 from benchmarks.networks.measure import Tuned
-from benchmarks.study.outcomes import code_version
+from benchmarks.networks.result import path_of
 
 __all__ = ["LibrarySettings", "any_size_library", "one_size_library"]
 
@@ -34,9 +35,8 @@ class LibrarySettings:
     seed: int = 0
 
     def place(self, model: DynamicModel) -> Path:
-        words = "".join(c if c.isalnum() else "-" for c in self.tuned.text)
-        name = f"{model.name}.{self.threads}-threads.{words}.seed-{self.seed}"
-        return self.folder / f"{name}.{code_version()}"
+        result = path_of(self.folder, model.name, self.threads, self.tuned.text, self.seed)
+        return result.with_suffix(f".{code_version()}")
 
     def network(self, model: DynamicModel) -> Path:
         """The network's ONNX file."""

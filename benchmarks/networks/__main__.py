@@ -20,12 +20,11 @@ from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
 from benchmarks.common.cells import OURS
 from benchmarks.common.command import command_line, records, say
-from benchmarks.common.compared import this_machine
+from benchmarks.common.compared import code_version, this_machine
 from benchmarks.common.pages import publish
 from benchmarks.networks.measure import NetworkSettings, Tuned, measure, tuning_options
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import NetworkResult, kept, path_of
-from benchmarks.study.outcomes import code_version
 from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main", "parser"]

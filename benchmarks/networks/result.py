@@ -15,7 +15,7 @@ class NetworkResult(Compared):
 
     Args:
         effort: Description of how long it was tuned.
-        code: The version of the code (:func:`benchmarks.study.outcomes.code_version`).
+        code: The version of the code (:func:`benchmarks.common.compared.code_version`).
         failures: Reason for each engine that failed.
         error: Our largest difference from onnxruntime, divided by its largest output.
         roofline_ms: Sum over all kernels of the time of their operations at the measured peak or of
