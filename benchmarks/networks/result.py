@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from benchmarks.common.compared import Compared, Machine
+from benchmarks.zoo.suite import Entry
 
 __all__ = ["NetworkResult", "kept", "path_of"]
 
@@ -43,7 +44,7 @@ class NetworkResult(Compared):
     @property
     def label(self) -> str:
         """Name and batch."""
-        return self.network if self.batch == 1 else f"{self.network}.b{self.batch}"
+        return Entry(self.network, self.batch).label
 
     @property
     def share(self) -> float | None:

@@ -74,7 +74,8 @@ def test_kernels_have_no_sum_where_one_does_not_run(
             assert not isinstance(trial, Record)
             database.complete(trial, MeasureResult(TrialKind.OK, (1e-6,)))
     crash = MeasureResult(TrialKind.CRASH, reason="it crashed")
-    for runner, is_known in ((FormulaRunner(), True), (FormulaRunner(fails=lambda *_: crash), False)):
+    failing = FormulaRunner(fails=lambda state, number: crash)
+    for runner, is_known in ((FormulaRunner(), True), (failing, False)):
         monkeypatch.setattr(measuring, "LocalRunner", lambda _, r=runner: nullcontext(r))
         kernels_s = measuring._kernels_s(project, settings)
         assert (kernels_s is not None) == is_known and kernels_s != float("inf")
