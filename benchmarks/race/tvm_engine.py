@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ansorpy.arrays import Array
 from ansorpy.errors import MissingDependency, VerificationFailed
 from ansorpy.evaluation.engines.ort import OnnxRuntime
 from ansorpy.evaluation.inputs import random_value
 from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.target import Target
-from benchmarks.ops.layout import Array
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import case_named
 from benchmarks.race.te import relax_module, te_tensors
