@@ -21,19 +21,19 @@ from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, LEVELS, judge
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.ranking import overall_table
-from ansorpy.evaluation.tables import Table, show
+from ansorpy.evaluation.tables import Table
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
 from ansorpy.target import Target
-from benchmarks.common.pages import write_into
+from benchmarks.common.command import command_line
+from benchmarks.common.pages import publish
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    p = command_line("ranking", __doc__)
     p.add_argument("databases", type=Path, nargs="+", help="records of tuning runs")
     p.add_argument("--seed", type=int, default=0, help="seed that groups tasks into folds")
     p.add_argument("--trust", type=float, nargs="+", default=[BoostedOptions.trust],
@@ -52,10 +52,8 @@ def _run(options: argparse.Namespace) -> int:
     rows = tuple((records, trust, *row) for records, trust, each in found for row in each.rows)
     [*_, (_, _, last)] = found
     table = Table("", ("records", "trust", *last.heading), rows, last.numeric)
-    show(table)
-    if options.into is not None:
-        first = "" if options.first is None else f" first {options.first}"
-        write_into(options.into, f"benchmarks.ranking{first}", [table])
+    first = "" if options.first is None else f" first {options.first}"
+    publish([table], f"benchmarks.ranking{first}", options.into)
     return 0
 
 

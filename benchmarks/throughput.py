@@ -29,7 +29,7 @@ from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.features import extract_all
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.programs import Programs
-from ansorpy.evaluation.tables import Table, show
+from ansorpy.evaluation.tables import Table
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
@@ -37,7 +37,8 @@ from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table as Rows
 from ansorpy.search.population import sample_valid, score_all
 from ansorpy.target import Target
-from benchmarks.common.pages import write_into
+from benchmarks.common.command import command_line
+from benchmarks.common.pages import publish
 from benchmarks.ops.families.conv2d import Conv2d
 
 __all__ = ["Phases", "Rounds", "main", "measure_round", "measure_rounds", "measure_sketch"]
@@ -265,11 +266,7 @@ def rounds_table(found: Sequence[Rounds]) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.throughput",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = command_line("throughput", __doc__)
     p.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="cases")
     p.add_argument("--rows", type=int, default=4096, help="candidates of one placed sketch")
     p.add_argument("--repeats", type=int, default=7, help="number of timings; the median counts")
@@ -288,11 +285,7 @@ def _run(options: argparse.Namespace) -> int:
         found.append(measure_round(name, options.repeats, options.seed))
         rounds.append(measure_rounds(name, options.repeats, options.seed))
     tables = [table_of(found), rounds_table(rounds)]
-    for table in tables:
-        show(table)
-        print()
-    if options.into:
-        write_into(options.into, "benchmarks.throughput", tables)
+    publish(tables, "benchmarks.throughput", options.into)
     if options.json:
         figures = {"phases": [f.json() for f in found], "rounds": [asdict(r) for r in rounds]}
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -23,10 +23,10 @@ from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import compare
-from ansorpy.evaluation.tables import Table, show
+from ansorpy.evaluation.tables import Table
 from ansorpy.measure.probe.disturbance import CoreProbe
-from benchmarks.common.command import say
-from benchmarks.common.pages import write_into
+from benchmarks.common.command import command_line, say
+from benchmarks.common.pages import publish
 
 __all__ = ["MODELS", "main", "open_model"]
 
@@ -131,7 +131,7 @@ def open_model(name: str, engine: str, threads: int, effort: str, db: str | None
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print milliseconds of each engine, and the ratio of the faster peer to ansorpy."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.torch_models", description=__doc__)
+    p = command_line("torch_models", __doc__)
     p.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MODELS)}; default: all")
     p.add_argument("--threads", type=int, default=available_cores())
     p.add_argument("--effort", choices=("none", "quick", "full"), default="none")
@@ -163,9 +163,7 @@ def _main(options: argparse.Namespace) -> int:
     title = f"{options.threads} threads, effort {options.effort}, torch {torch.__version__}"
     rows.append(("geometric mean", *[""] * len(ENGINES), f"{geometric_mean(ratios):.2f}"))
     table = Table(title, heading, tuple(rows), frozenset(heading[1:]))
-    show(table)
-    if options.into is not None:
-        write_into(options.into, "benchmarks.torch_models", [table])
+    publish([table], "benchmarks.torch_models", options.into)
     return 0
 
 

@@ -24,10 +24,8 @@ import numpy.typing as npt
 
 import ansorpy as ap
 from ansorpy.cli.exit_codes import exit_code
-from ansorpy.evaluation.tables import Table, show
-from ansorpy.ir.dag import ComputeDAG
+from ansorpy.evaluation.tables import Table
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import Tensor
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -35,7 +33,9 @@ from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
-from benchmarks.common.pages import write_into
+from benchmarks.common.command import command_line
+from benchmarks.common.pages import publish
+from benchmarks.ops.families.matmul import Matmul
 
 __all__ = ["WAYS", "disturbance", "main"]
 
@@ -46,12 +46,8 @@ WAYS = ("alone", "beside a tuner", "beside one that does not wait")
 _OFF = 0.05
 
 
-def product(size: int) -> list[Tensor]:
-    """The definition of the product of two ``[size, size]`` matrices."""
-    a, b = ap.placeholder((size, size), name="A"), ap.placeholder((size, size), name="B")
-    k = ap.reduce_axis(size, name="k")
-    c = ap.compute((size, size), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k), name="C")
-    return [a, b, c]
+def _product(size: int) -> Matmul:
+    return Matmul("GMM", size, size, size)
 
 
 def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list[State]:
@@ -104,7 +100,7 @@ def disturbance(alone: Sequence[Times], times: Sequence[Times]) -> tuple[float, 
 
 def compared(size: int, threads: int, turns: int, rounds: int) -> Mapping[str, list[Times]]:
     """Single times of each program in each way; the ways alternate."""
-    task = Task(ComputeDAG.of(product(size)), Target.host(), threads, name=f"matmul {size}")
+    task = Task(_product(size).dag, Target.host(), threads, name=f"matmul {size}")
     found: dict[str, list[list[Times]]] = {way: [] for way in WAYS}
     with TemporaryDirectory() as folder, LocalRunner(MeasureOptions()) as runner:
         database, locks = Path(folder) / "tuner.db", Path(folder) / "locks"
@@ -125,12 +121,12 @@ def compared(size: int, threads: int, turns: int, rounds: int) -> Mapping[str, l
 def tune_for_ever(database: Path, size: int, threads: int) -> None:
     """Tune one matrix product after another until this process is killed."""
     for step in range(1, 1000):
-        ap.tune(product(size + 8 * step), trials=64, threads=threads, db=database)
+        ap.tune(_product(size + 8 * step).tensors(), trials=64, threads=threads, db=database)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.two_tuners", description=__doc__)
+    parser = command_line("two_tuners", __doc__)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
@@ -155,9 +151,7 @@ def _run(options: argparse.Namespace) -> int:
         rows.append((way, f"{single:,}", f"{off:.1%}", f"{worst:.2f}", f"{median:.1%}"))
     heading = ("", "single times", "off by over 5 %", "worst, times", "medians off by up to")
     table = Table("", heading, tuple(rows), frozenset(heading[1:]))
-    show(table)
-    if options.into is not None:
-        write_into(options.into, "benchmarks.two_tuners", [table])
+    publish([table], "benchmarks.two_tuners", options.into)
     return 0
 
 

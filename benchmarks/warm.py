@@ -27,7 +27,7 @@ from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
-from ansorpy.evaluation.tables import Table, show
+from ansorpy.evaluation.tables import Table
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
@@ -41,7 +41,8 @@ from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TaskOutcome, TuneOptions, WeightedTask, tune_tasks
-from benchmarks.common.pages import write_into
+from benchmarks.common.command import command_line
+from benchmarks.common.pages import publish
 from benchmarks.zoo.light import light_model
 
 __all__ = ["WAYS", "Way", "main", "network", "totals"]
@@ -84,10 +85,10 @@ Weights = Mapping[Task, float]
 """The tasks of a network, and the number of calls of each."""
 
 
-def network(name: str, threads: int, seed: int) -> Weights:
+def network(name: str, threads: int) -> Weights:
     """The light network ``NAME[@SIZE]``, with an image of ``SIZE`` x ``SIZE`` pixels."""
     name, _, size = name.partition("@")
-    model = light_model(name, seed)
+    model = light_model(name, 0)
     if size:
         del model.graph.value_info[:], model.graph.output[0].type.tensor_type.shape.dim[:]
         for dim in model.graph.input[0].type.tensor_type.shape.dim[2:]:
@@ -183,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Run the comparison and print its table."""
-    first, second = (network(n, options.threads, 0) for n in (options.first, options.second))
+    first, second = (network(n, options.threads) for n in (options.first, options.second))
     known = {task.key for task in first}
     second = {task: weight for task, weight in second.items() if task.key not in known}
     with TemporaryDirectory() as folder:
@@ -206,14 +207,12 @@ def _run(options: argparse.Namespace) -> int:
         for name, values in sums.items()
     ]
     table = Table("", heading, tuple(rows), frozenset(heading[1:]))
-    show(table)
-    if options.into is not None:
-        write_into(options.into, "benchmarks.warm", [table])
+    publish([table], "benchmarks.warm", options.into)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.warm", description=__doc__)
+    parser = command_line("warm", __doc__)
     parser.add_argument("--first", default="squeezenet")
     parser.add_argument("--second", default="squeezenet@160")
     parser.add_argument(

@@ -68,7 +68,7 @@ class Allocation:
     def open(self) -> tuple[Pair, ...]:
         """The pairs that may still contain a program faster than the best."""
         best_s, scale = self.best_s, (1 - self.doubt) * self._scale()
-        return tuple(p for p in self._pairs if scale * self._bounds[p.definition] <= best_s)
+        return tuple(p for p in self._pairs if scale * self.bound_s(p) <= best_s)
 
     def shares(self, predicted: Mapping[Pair, float]) -> dict[Pair, float]:
         """The share of each open pair, adding up to 1; *predicted* has the best scores so far.
@@ -112,8 +112,8 @@ class Allocation:
     def _scale(self) -> float:
         """The smallest ratio of a pair's best time to its bound, at most 1."""
         ratios = [
-            record.best_s / self._bounds[pair.definition]
+            record.best_s / self.bound_s(pair)
             for pair, record in self._records.items()
-            if self._bounds[pair.definition] > 0
+            if self.bound_s(pair) > 0
         ]
         return min([1.0, *ratios])

@@ -13,6 +13,9 @@ from ansorpy.schedule.state import State
 
 __all__ = ["Best", "TaskHistory"]
 
+_GAIN = 0.01
+"""The least share by which the best time falls noticeably."""
+
 
 @dataclass(frozen=True)
 class Best:
@@ -40,7 +43,7 @@ class TaskHistory:
     since.  ``first_s`` has the seconds of the first correct program, which the cost model chose
     before anything was measured.  ``best_after`` and ``trials_after`` hold the best seconds
     (infinite until a program was correct) and the number of trials after each round.
-    ``since_gain`` counts trials since the best time last fell by at least the share ``gain``.
+    ``since_gain`` counts trials since the best time last fell noticeably.
     ``earlier`` counts trials of previous runs, which plateau detection ignores.
     """
 
@@ -48,7 +51,6 @@ class TaskHistory:
     trials: int = 0
     earlier: int = 0
     since_gain: int = 0
-    gain: float = 0.01
     finalists: list[Best] = field(default_factory=list)
     retimed: bool = False
     failures: dict[TrialKind, int] = field(default_factory=dict)
@@ -134,7 +136,7 @@ class TaskHistory:
             self._note_gain(result)
 
     def _note_gain(self, result: MeasureResult) -> None:
-        if result.median_s < (1 - self.gain) * self._gained_s:
+        if result.median_s < (1 - _GAIN) * self._gained_s:
             self.since_gain = 0
             self._gained_s = result.median_s
 

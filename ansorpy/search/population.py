@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, runtime_checkable
+from itertools import islice
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,17 +33,21 @@ __all__ = [
     "SketchSource",
     "best_groups",
     "by_sketch",
+    "different",
     "fittest",
-    "groups_scored_again",
+    "in_turns",
     "merged",
     "roulette",
     "sample_valid",
     "score",
     "score_all",
     "scored_again",
+    "scored_together",
     "top",
     "with_deviations",
 ]
+
+T = TypeVar("T")
 
 Key: TypeAlias = tuple[str, bytes]
 """What identifies a candidate: its placed sketch and its row."""
@@ -157,6 +163,25 @@ class Pool:
     fastest: Candidate | None = None
     measured: Set[Key] = frozenset()
 
+    def candidates(self) -> list[Candidate]:
+        """All of them, each once, those in ``best`` first."""
+        return different([*self.best, *self.random])
+
+
+def different(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """*candidates* without duplicates, in order."""
+    return list({c.key: c for c in candidates}.values())
+
+
+def in_turns(*sources: Iterable[T]) -> Iterator[T]:
+    """One item of each of *sources* in turn, lazily, until none has more."""
+    waiting = deque(map(iter, sources))
+    while waiting:
+        source = waiting.popleft()
+        for item in islice(source, 1):
+            yield item
+            waiting.append(source)
+
 
 def sample_valid(
     sketch: PlacedSketch, n: int, rng: np.random.Generator, within: Domains | None = None
@@ -206,6 +231,19 @@ def score_all(
     return [Scored(s, t, next(scores) if len(t) else np.zeros(0)) for s, t in tables]
 
 
+def scored_together(
+    task: Task, model: CostModel, tables: Sequence[tuple[PlacedSketch, Table]]
+) -> list[Scored]:
+    """Score *tables* as :func:`score_all` does, those of the same placed sketch as one table."""
+    same = _numbers_by_sketch(sketch for sketch, _ in tables)
+    joined = [(tables[ns[0]][0], np.concatenate([tables[n][1] for n in ns])) for ns in same]
+    scores: dict[int, Floats] = {}
+    for numbers, scored in zip(same, score_all(task, model, joined), strict=True):
+        ends = np.cumsum([len(tables[n][1]) for n in numbers])
+        scores |= zip(numbers, np.split(scored.scores, ends[:-1]), strict=True)
+    return [Scored(sketch, table, scores[n]) for n, (sketch, table) in enumerate(tables)]
+
+
 def top(groups: Iterable[Scored], n: int, taken: Iterable[Key] = ()) -> list[Candidate]:
     """The *n* best distinct candidates of *groups* that are not *taken*, best first."""
     taken = set(taken)
@@ -240,13 +278,18 @@ def fittest(groups: Sequence[Scored], n: int) -> list[Scored]:
 
 def by_sketch(candidates: Sequence[Candidate]) -> list[tuple[PlacedSketch, Table, list[int]]]:
     """The placed sketches of *candidates*, each with their rows and their numbers."""
-    groups: dict[str, list[int]] = {}
-    for number, candidate in enumerate(candidates):
-        groups.setdefault(candidate.sketch.key, []).append(number)
     return [
         (candidates[numbers[0]].sketch, np.array([candidates[n].row for n in numbers]), numbers)
-        for numbers in groups.values()
+        for numbers in _numbers_by_sketch(c.sketch for c in candidates)
     ]
+
+
+def _numbers_by_sketch(sketches: Iterable[PlacedSketch]) -> list[list[int]]:
+    """The numbers of *sketches*, those of the same one together."""
+    same: dict[str, list[int]] = {}
+    for number, sketch in enumerate(sketches):
+        same.setdefault(sketch.key, []).append(number)
+    return list(same.values())
 
 
 def merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
@@ -272,30 +315,8 @@ def roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np
 
 def scored_again(candidates: Sequence[Candidate], task: Task, model: CostModel) -> list[Candidate]:
     """*candidates* with today's scores."""
-    found = list(candidates)
-    groups = by_sketch(candidates)
-    scored = score_all(task, model, [(sketch, table) for sketch, table, _ in groups])
-    for (_, _, numbers), group in zip(groups, scored, strict=True):
-        for number, new in zip(numbers, group.candidates(), strict=True):
-            found[number] = new
-    return found
-
-
-def groups_scored_again(groups: Sequence[Scored], task: Task, model: CostModel) -> list[Scored]:
-    """*groups* with today's scores; those of the same placed sketch are scored together."""
-    same: dict[str, list[int]] = {}
-    for number, group in enumerate(groups):
-        same.setdefault(group.sketch.key, []).append(number)
-    tables = [
-        (groups[numbers[0]].sketch, np.concatenate([groups[n].table for n in numbers]))
-        for numbers in same.values()
-    ]
-    found = list(groups)
-    for numbers, scored in zip(same.values(), score_all(task, model, tables), strict=True):
-        ends = np.cumsum([len(groups[n]) for n in numbers])
-        for n, scores in zip(numbers, np.split(scored.scores, ends[:-1]), strict=True):
-            found[n] = replace(groups[n], scores=scores)
-    return found
+    groups = scored_together(task, model, [(c.sketch, c.row[None]) for c in candidates])
+    return [candidate for group in groups for candidate in group.candidates()]
 
 
 def with_deviations(pool: Pool, task: Task, model: CostModel, fastest: Candidate | None) -> Pool:

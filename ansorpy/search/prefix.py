@@ -17,7 +17,7 @@ import numpy as np
 from ansorpy.cost.programs import Beginning
 from ansorpy.rules.placed_sketch import Pair, PartialSketch, PlacedSketch
 from ansorpy.schedule.space import Domains, Space, Table, hull
-from ansorpy.search.population import Scored, SketchSource, sample_valid, score_all
+from ansorpy.search.population import Scored, SketchSource, sample_valid, scored_together
 from ansorpy.search.strategy import Context
 
 __all__ = ["Decided", "Explored", "Prefix", "begin", "explored"]
@@ -171,12 +171,14 @@ class _Columns(Prefix):
 def _sketches(
     decided: tuple[Decided, ...], source: SketchSource, pairs: tuple[Pair, ...]
 ) -> Prefix:
+    """The prefix to which these *pairs* are left; that of a single pair has its placement open."""
     if len(pairs) > 1:
         return _Sketches(decided, source, pairs)
     return _placing(decided, source.begin(pairs[0].sketch))
 
 
 def _placing(decided: tuple[Decided, ...], partial: PartialSketch) -> Prefix:
+    """The prefix at *partial*, whose columns are open if nothing is left to place."""
     if partial.options:
         return _Placing(decided, partial)
     sketch = partial.placed()
@@ -198,24 +200,15 @@ class Explored:
 
 
 def explored(context: Context, prefixes: Sequence[Prefix], n: int) -> list[Explored]:
-    """About *n* random programs of each prefix, grouped by the option taken.
-
-    Programs of one placed sketch are scored as one table, whatever their prefix.
-    """
+    """About *n* random programs of each prefix, grouped by the option taken."""
     found = [
         (prefix, option, sketch, table)
         for prefix in prefixes
         for option, sketch, table in prefix.explore(n, context.rng)
     ]
-    sketches: dict[str, PlacedSketch] = {}
-    tables: dict[str, list[Table]] = {}
-    for _, _, sketch, table in found:
-        sketches.setdefault(sketch.key, sketch)
-        tables.setdefault(sketch.key, []).append(table)
-    joined = [(sketches[key], np.concatenate(parts)) for key, parts in tables.items()]
-    left = {s.sketch.key: s.scores for s in score_all(context.task, context.model, joined)}
-    groups = []
-    for prefix, option, sketch, table in found:
-        scores, left[sketch.key] = np.split(left[sketch.key], [len(table)])
-        groups.append(Explored(prefix, option, Scored(sketch, table, scores)))
-    return groups
+    tables = [(sketch, table) for _, _, sketch, table in found]
+    groups = scored_together(context.task, context.model, tables)
+    return [
+        Explored(prefix, option, group)
+        for (prefix, option, _, _), group in zip(found, groups, strict=True)
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ansorpy.errors import UsageError
 from ansorpy.search.population import Candidate, Pool
 
-__all__ = ["Selector", "deviation_of", "different"]
+__all__ = ["Selector", "deviation_of"]
 
 
 class Selector(Protocol):
@@ -20,11 +19,6 @@ class Selector(Protocol):
     @abstractmethod
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
         """At most *n* candidates."""
-
-
-def different(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """*candidates* without duplicates, in order."""
-    return list({c.key: c for c in candidates}.values())
 
 
 def deviation_of(candidate: Candidate, selector: str) -> float:

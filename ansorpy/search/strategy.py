@@ -15,10 +15,18 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Key, Pool, Scored, SketchSource, sample_valid, top
-from ansorpy.search.selector import different
+from ansorpy.search.population import (
+    Candidate,
+    Key,
+    Pool,
+    Scored,
+    SketchSource,
+    different,
+    sample_valid,
+    top,
+)
 
-__all__ = ["Context", "Preparing", "Results", "Strategy"]
+__all__ = ["Context", "Preparing", "Results", "Strategy", "fastest"]
 
 Results: TypeAlias = Sequence[tuple[Candidate, MeasureResult]]
 """Candidates that were measured, and what was found."""
@@ -34,8 +42,11 @@ class Context:
     rng: np.random.Generator
     measured: set[Key] = field(default_factory=set)
     """Keys of the measured candidates; :meth:`note` adds to them."""
-    measured_of: Counter[str] = field(default_factory=Counter)
-    """Number of measured candidates of each placed sketch, by its key."""
+
+    @property
+    def measured_of(self) -> Counter[str]:
+        """Number of measured candidates of each placed sketch, by its key."""
+        return Counter(sketch for sketch, _ in self.measured)
 
     def samples(self, sketches: int, rows: int) -> list[tuple[PlacedSketch, Table]]:
         """Random valid programs of *sketches* new placed sketches, about *rows* in all."""
@@ -64,10 +75,7 @@ class Context:
 
     def note(self, candidates: Iterable[Candidate]) -> None:
         """Mark *candidates* as measured."""
-        for candidate in candidates:
-            if candidate.key not in self.measured:
-                self.measured.add(candidate.key)
-                self.measured_of[candidate.sketch.key] += 1
+        self.measured |= {candidate.key for candidate in candidates}
 
 
 @runtime_checkable
@@ -100,3 +108,11 @@ class Strategy(Protocol):
         Strategies that derive from this class may leave it out: results reach the model anyway.
         """
         return
+
+
+def fastest(
+    known: Sequence[tuple[float, Candidate]], found: Results, n: int
+) -> list[tuple[float, Candidate]]:
+    """The *n* fastest of the candidates *known* and the correct ones *found*, with seconds."""
+    timed = [(result.median_s, candidate) for candidate, result in found if result.ok]
+    return sorted([*known, *timed], key=lambda pair: pair[0])[:n]

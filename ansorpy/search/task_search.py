@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -30,11 +29,13 @@ from ansorpy.search.population import (
     Candidate,
     SketchSource,
     by_sketch,
+    different,
+    in_turns,
     scored_again,
     with_deviations,
 )
 from ansorpy.search.resume import ResumedTrials, resumed_trials
-from ansorpy.search.selector import Selector, different
+from ansorpy.search.selector import Selector
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Preparing, Results, Strategy
@@ -47,6 +48,9 @@ __all__ = ["SearchOptions", "TaskSearch"]
 _HINTS = 8
 """How many programs are tried that others recorded for the task."""
 
+_HOPELESS = 5.0
+"""The default schedule is not measured if it is predicted to take so many times the best time."""
+
 _Found: TypeAlias = tuple[Candidate, TrialEnd]
 
 
@@ -58,14 +62,11 @@ class SearchOptions:
         strategy: Makes candidates; one instance per task.
         selector: Picks the candidates to measure.
         transfer: Decides what to reuse from earlier trials, of this task and of others.
-        default_margin: The default schedule is measured unless the analytic model predicts that
-            it takes at least this many times the best measured time.
     """
 
     strategy: Callable[[], Strategy] = Evolution
     selector: Selector = EpsilonGreedy()
     transfer: TransferSource = Both()
-    default_margin: float = 5.0
     seed: int = 0
 
 
@@ -160,7 +161,9 @@ class TaskSearch:
         # A program that the selector made has no score of its own.
         if not {c.key for c in chosen} <= {c.key for c in (*pool.best, *pool.random)}:
             chosen = scored_again(chosen, self.task, self.context.model)
-        picked = different(_in_turns(self.context.new(chosen), seeds, begun))
+        new = self.context.new(chosen)
+        one, other = (new, seeds) if begun % 2 == 0 else (seeds, new)
+        picked = different(in_turns(one, other))
         if not picked:  # a round of one trial may have left all seeds for later
             picked = scored_again(self._seeds[:n], self.task, self.context.model)
         self.exhausted = not picked and not pool.more
@@ -278,14 +281,13 @@ class TaskSearch:
 
     def _measured_default(self) -> bool:
         """Measure the default schedule unless it is certain to be slower; True when measured."""
-        may_win = hardware_of(self.task.target).default_may_win
-        if not may_win and self.history.best_s is not None:
-            return False
-        default = State.initial(self.task.dag)
-        [speed] = AnalyticModel().predict(self.task, Programs.of(default))
-        best_s = self.history.best_s
-        if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
-            return False
+        best_s, default = self.history.best_s, State.initial(self.task.dag)
+        if best_s is not None:
+            if not hardware_of(self.task.target).default_may_win:
+                return False
+            [speed] = AnalyticModel().predict(self.task, Programs.of(default))
+            if 1 / speed >= _HOPELESS * best_s:
+                return False
         [end] = self._run([default])
         if end.result.kind is TrialKind.CUT:
             self.default_pending = True
@@ -343,16 +345,6 @@ class TaskSearch:
                 trial=trial,
             )
         )
-
-
-def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) -> list[Candidate]:
-    """Interleave both lists: even turns take from *one*, odd turns from *other*."""
-    left = deque(one), deque(other)
-    found = []
-    for turn in range(begun, begun + len(one) + len(other)):
-        mine = left[turn % 2] or left[1 - turn % 2]
-        found.append(mine.popleft())
-    return found
 
 
 def _trial_of(end: TrialEnd) -> int | None:

@@ -24,8 +24,8 @@ from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
-from ansorpy.search.population import Candidate, by_sketch, score_all
-from ansorpy.search.selector import Selector, different
+from ansorpy.search.population import Candidate, by_sketch, different, score_all
+from ansorpy.search.selector import Selector
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Strategy

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["records", "say"]
+__all__ = ["command_line", "records", "say"]
+
+
+def command_line(name: str, about: str | None) -> argparse.ArgumentParser:
+    """The parser of ``python -m benchmarks.NAME``; its help shows *about* as it is written."""
+    return argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def say(line: str) -> None:

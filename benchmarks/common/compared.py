@@ -1,20 +1,27 @@
-"""Times of several engines on one thing, as results keep them, and the machine they ran on."""
+"""Times of several engines on one thing, as results keep them, with the machine and the code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+import ansorpy
 from ansorpy.config import available_cores
 from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.target import machine_name
+from ansorpy.version import __version__
+from ansorpy.writable import replacing
 from benchmarks.common.cells import OURS
 
-__all__ = ["Compared", "EngineTime", "Machine", "Stored", "engine_times", "this_machine"]
+__all__ = [
+    "Compared", "EngineTime", "Machine", "Stored", "code_version", "engine_times", "this_machine",
+]  # fmt: skip
 
 Machine: TypeAlias = Mapping[str, str | int]
 
@@ -27,9 +34,8 @@ class Stored(BaseModel):
     def write(self, path: Path) -> None:
         """Write it atomically: a run that is stopped leaves either the old or the new file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(self.model_dump_json(indent=2) + "\n")
-        part.replace(path)
+        with replacing(path) as made:
+            made.write_text(self.model_dump_json(indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path, benchmark: str) -> Self:
@@ -93,3 +99,13 @@ def engine_times(timings: Mapping[str, Timing]) -> dict[str, EngineTime]:
 def this_machine() -> Machine:
     """Description of this machine that is stored with results."""
     return {"cpu": machine_name(), "cores": available_cores()}
+
+
+@cache
+def code_version() -> str:
+    """The version, and a digest of the package's sources: equal for equal code."""
+    folder = Path(ansorpy.__file__).parent
+    digest = sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()[:8]}"

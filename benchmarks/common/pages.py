@@ -8,12 +8,12 @@ from pathlib import Path
 
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
-from ansorpy.evaluation.tables import Table
+from ansorpy.evaluation.tables import Table, show
 from ansorpy.target import machine_name
 from ansorpy.version import __version__
 from benchmarks.common.cells import markdown
 
-__all__ = ["into", "marks", "write_into"]
+__all__ = ["into", "marks", "publish"]
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -35,12 +35,20 @@ def into(text: str, section: str, name: str) -> str:
     return f"{before}{begin}\n{section}\n{end}{after}"
 
 
-def write_into(page: Path, name: str, tables: Sequence[Table]) -> None:
-    """Replace what the benchmark *name* wrote into *page* by *tables*, of today and this machine.
+def publish(tables: Sequence[Table], name: str, page: Path | None) -> None:
+    """Print *tables*; in a *page*, if given, replace what the benchmark *name* wrote by them.
+
+    The page says when and on which machine they were made.
 
     Raises:
         UsageError: The page has no place for them.
     """
+    for number, table in enumerate(tables):
+        if number:
+            print()
+        show(table)
+    if page is None:
+        return
     where = f"Measured on {date.today()}, {available_cores()} cores of {machine_name()}"
     parts = [f"{where}; ansorpy {__version__}."]
     for table in tables:

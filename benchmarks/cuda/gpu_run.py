@@ -17,7 +17,7 @@ class GpuRun(Stored):
     """What was done on one GPU.
 
     Args:
-        code: The version of the code that ran (:func:`benchmarks.study.outcomes.code_version`).
+        code: The version of the code that ran (:func:`benchmarks.common.compared.code_version`).
         waiting: What was asked for and has no outcome, as the time was up.
     """
 

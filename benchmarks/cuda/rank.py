@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -25,8 +24,8 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from benchmarks.common.command import say
+from benchmarks.cuda.definitions import product
 from benchmarks.cuda.gpu_run import GpuRun
-from benchmarks.cuda.smoke.checks import product
 from benchmarks.ops.families.conv2d import Conv2d
 from benchmarks.ops.families.depthwise import DepthwiseConv2d
 from benchmarks.ops.families.elementwise import Softmax
@@ -159,12 +158,12 @@ def rank_all(
     waiting = [name for name in tasks if name not in held]
     run.waiting = list(waiting)
     run.write(file)
-    with ExitStack() as opened:
-        runner = opened.enter_context(open_runner()) if waiting else None
+    if not waiting:
+        return run
+    with open_runner() as runner:
         while waiting and monotonic() < end:
             moment = monotonic() + (end - monotonic()) / len(waiting)
             name = waiting.pop(0)
-            assert runner is not None
             ranked = _ranked(name, tasks[name], target, runner, count, moment)
             say(ranked.line)
             run.tasks = [task for task in run.tasks if task.name != name] + [ranked]

@@ -31,7 +31,8 @@ from ansorpy.config import available_cores
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.target import Target
-from benchmarks.common.command import say
+from benchmarks.common.command import command_line, say
+from benchmarks.common.compared import code_version
 from benchmarks.cuda.correctness import checks as correctness
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.figures.base import FigureSettings, cuda_torch
@@ -41,7 +42,6 @@ from benchmarks.cuda.rank import RankRun, rank_all
 from benchmarks.cuda.smoke.stage import SmokeRun, check_all
 from benchmarks.cuda.steps import TUNE_S, steps
 from benchmarks.cuda.summary import file_of, summary
-from benchmarks.study.outcomes import code_version
 
 __all__ = ["LIMITS", "going_on", "main", "parser", "stages_of"]
 
@@ -64,11 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.cuda",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = command_line("cuda", __doc__)
     every = ", ".join(f"{name}={limit:.0f}" for name, limit in LIMITS.items())
     p.add_argument("--stage", nargs="+", metavar="STAGE[=SECONDS]", default=list(LIMITS),
                    help=f"stages to run, and their time limits (default: {every})")  # fmt: skip

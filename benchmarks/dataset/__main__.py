@@ -21,16 +21,17 @@ from ansorpy.cli.exit_codes import exit_code
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.quantities import seconds_of
+from ansorpy.search.population import in_turns
 from ansorpy.tasks.record import RecordOptions
-from benchmarks.dataset.zoo import exported, held_out, in_turns, zoo
+from benchmarks.common.command import command_line
+from benchmarks.dataset.zoo import exported, held_out, zoo
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.dataset", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    p = command_line("dataset", __doc__)
     p.add_argument("-o", "--output", type=Path, required=True, help="the dataset, which grows")
     p.add_argument("--random", type=int, default=2000, help="number of random networks")
     p.add_argument("--programs", type=int, default=64, help="programs of each task")

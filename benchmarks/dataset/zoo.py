@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
+from ansorpy.search.population import in_turns
 from benchmarks.ops.suite import cases
 from benchmarks.spaces.catalogue import PLANS
 from benchmarks.zoo import WRITTEN
@@ -21,7 +20,7 @@ from benchmarks.zoo.exported.stored import restored, stored_names
 from benchmarks.zoo.light import NAMES
 from benchmarks.zoo.suite import Entry
 
-__all__ = ["EVALUATED", "entries", "exported", "held_out", "in_turns", "zoo"]
+__all__ = ["EVALUATED", "entries", "exported", "held_out", "zoo"]
 
 EVALUATED = ("resnet50", "mobilenet_v2", "resnet3d_18", "dcgan", "bert_base")
 """Networks that no data is recorded of, since models are evaluated on them: those of Ansor's own
@@ -66,16 +65,6 @@ def entries() -> list[Entry]:
         if name not in EVALUATED
         for batch in _BATCHES.get(name, _USUAL_BATCHES)
     ]
-
-
-def in_turns(*sources: Iterable[tuple[str, Task]]) -> Iterator[tuple[str, Task]]:
-    """One task of each of *sources* in turn, until none has more."""
-    waiting = deque(map(iter, sources))
-    while waiting:
-        source = waiting.popleft()
-        for found in islice(source, 1):
-            yield found
-            waiting.append(source)
 
 
 def exported(request: Request) -> Iterator[tuple[str, Task]]:

@@ -19,10 +19,9 @@ from pathlib import Path
 from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
-from ansorpy.evaluation.tables import show
-from benchmarks.common.command import say
+from benchmarks.common.command import command_line, say
 from benchmarks.common.compared import this_machine
-from benchmarks.common.pages import write_into
+from benchmarks.common.pages import publish
 from benchmarks.dynamic.libraries import LibrarySettings
 from benchmarks.dynamic.measure import PARTS, Bench, Counts
 from benchmarks.dynamic.report import figures_table, sizes_table
@@ -44,11 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Build the command line parser."""
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.dynamic",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = command_line("dynamic", __doc__)
     p.add_argument("--only", nargs="+", choices=list(FULL), default=list(DEFAULT), help="networks")
     p.add_argument(
         "--parts", nargs="+", choices=list(PARTS),
@@ -91,10 +86,7 @@ def _main(options: argparse.Namespace) -> int:
         if options.json is not None:
             networks = [result.to_dict() for result in results]
             options.json.write_text(json.dumps({"networks": networks}, indent=2) + "\n")
-    table = figures_table(results)
-    if options.into is not None:
-        write_into(options.into, "benchmarks.dynamic", [table])
-    show(table)
+    publish([figures_table(results)], "benchmarks.dynamic", options.into)
     return int(any(found.failures for found in results))
 
 

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 import ansorpy as ap
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.records.database import Database
+from benchmarks.common.compared import code_version
 from benchmarks.dynamic.result import Library
-from benchmarks.dynamic.suite import DynamicModel
+from benchmarks.dynamic.suite import DynamicModel, cache_pairs
 from benchmarks.networks.measure import Tuned
-from benchmarks.study.outcomes import code_version
+from benchmarks.networks.result import path_of
 
 __all__ = ["LibrarySettings", "any_size_library", "one_size_library"]
 
@@ -34,9 +35,8 @@ class LibrarySettings:
     seed: int = 0
 
     def place(self, model: DynamicModel) -> Path:
-        words = "".join(c if c.isalnum() else "-" for c in self.tuned.text)
-        name = f"{model.name}.{self.threads}-threads.{words}.seed-{self.seed}"
-        return self.folder / f"{name}.{code_version()}"
+        result = path_of(self.folder, model.name, self.threads, self.tuned.text, self.seed)
+        return result.with_suffix(f".{code_version()}")
 
     def network(self, model: DynamicModel) -> Path:
         """The network's ONNX file."""
@@ -80,9 +80,10 @@ def _kept(
     place.mkdir(parents=True, exist_ok=True)
     for left in place.glob("tune.db*"):  # by a run that was stopped
         left.unlink()
-    db, start = place / "tune.db", monotonic()
+    db, network, start = place / "tune.db", settings.network(model), monotonic()
+    alias = {present: past for past, present in cache_pairs(network).items()}
     made = ap.compile(
-        settings.network(model), dims=dims, alias=_caches(model, settings), db=db,
+        network, dims=dims, alias=alias, db=db,
         threads=settings.threads, seed=settings.seed, **limits,
     )  # fmt: skip
     tuning_s = monotonic() - start
@@ -95,13 +96,3 @@ def _kept(
     )  # fmt: skip
     found.write(record)
     return found
-
-
-def _caches(model: DynamicModel, settings: LibrarySettings) -> dict[str, str]:
-    """The outputs that continue an input, by name, and that input."""
-    from onnx import load
-
-    graph = load(settings.network(model), load_external_data=False).graph
-    inputs = {value.name for value in graph.input}
-    pairs = {value.name: value.name.replace("present", "past", 1) for value in graph.output}
-    return {new: old for new, old in pairs.items() if old != new and old in inputs}

@@ -36,7 +36,7 @@ from benchmarks.dynamic.result import (
     SizeTimes,
 )
 from benchmarks.dynamic.steps import OrtSteps, OurSteps, Stepper
-from benchmarks.dynamic.suite import DynamicModel, shapes_at
+from benchmarks.dynamic.suite import DynamicModel, cache_pairs, shapes_at
 
 __all__ = ["PARTS", "Bench", "Counts"]
 
@@ -232,16 +232,15 @@ class Bench:
 
     def _caches(self) -> list[dict[str, Any]]:
         """The fields of each :class:`~benchmarks.dynamic.steps.Cache` of the network, if any."""
-        graph = read_model(self._path).graph
-        outputs = {value.name for value in graph.output}
-        most, found = self._shapes(self.model.high + 1), []
-        for value in graph.input:
-            present = value.name.replace("past", "present", 1)
-            axes = [dim.dim_param for dim in value.type.tensor_type.shape.dim]
-            if present != value.name and present in outputs:
-                axis = axes.index(self.model.dim)
-                shape = list(most[value.name])
-                found.append({"past": value.name, "present": present, "shape": shape, "axis": axis})
+        pairs, most = cache_pairs(self._path), self._shapes(self.model.high + 1)
+        found = []
+        for value in read_model(self._path).graph.input:
+            if value.name in pairs:
+                axes = [dim.dim_param for dim in value.type.tensor_type.shape.dim]
+                found.append({
+                    "past": value.name, "present": pairs[value.name],
+                    "shape": list(most[value.name]), "axis": axes.index(self.model.dim),
+                })  # fmt: skip
         return found
 
     def _errors(self, library: Library) -> dict[int, float]:

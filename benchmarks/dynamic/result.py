@@ -11,8 +11,7 @@ import numpy as np
 
 from ansorpy.evaluation.bench.turns import Timing
 from benchmarks.common.cells import OURS
-from benchmarks.common.compared import Compared, Machine, Stored, engine_times
-from benchmarks.study.outcomes import code_version
+from benchmarks.common.compared import Compared, Machine, Stored, code_version, engine_times
 
 __all__ = ["DynamicResult", "FirstCall", "Library", "Positions", "SizeTimes", "versions"]
 

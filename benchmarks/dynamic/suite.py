@@ -17,7 +17,7 @@ from benchmarks.zoo.decoder import DecoderSize, decoder
 from benchmarks.zoo.files import saved_once
 from benchmarks.zoo.recogniser import RecogniserSize, recogniser
 
-__all__ = ["FULL", "TINY", "DynamicModel", "shapes_at"]
+__all__ = ["FULL", "TINY", "DynamicModel", "cache_pairs", "shapes_at"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,14 @@ class DynamicModel:
 def shapes_at(path: Path, dim: str, size: int) -> Shapes:
     """The shapes of all inputs of the network in the file *path* where *dim* has this *size*."""
     return {spec.name: spec.shape for spec in input_specs(read_model(path), dims={dim: size})}
+
+
+def cache_pairs(path: Path) -> dict[str, str]:
+    """The inputs of the network in the file *path* that are caches, and what continues each."""
+    graph = read_model(path).graph
+    outputs = {value.name for value in graph.output}
+    pairs = {value.name: value.name.replace("past", "present", 1) for value in graph.input}
+    return {past: new for past, new in pairs.items() if new != past and new in outputs}
 
 
 def _is_prime(n: int) -> bool:

@@ -18,15 +18,13 @@ from pathlib import Path
 from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.evaluation.engines.names import PEERS
-from ansorpy.evaluation.tables import show
 from benchmarks.common.cells import OURS
-from benchmarks.common.command import records, say
-from benchmarks.common.compared import this_machine
-from benchmarks.common.pages import write_into
+from benchmarks.common.command import command_line, records, say
+from benchmarks.common.compared import code_version, this_machine
+from benchmarks.common.pages import publish
 from benchmarks.networks.measure import NetworkSettings, Tuned, measure, tuning_options
 from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import NetworkResult, kept, path_of
-from benchmarks.study.outcomes import code_version
 from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main", "parser"]
@@ -43,11 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Build the command line parser."""
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.networks",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = command_line("networks", __doc__)
     p.add_argument(
         "names", nargs="*", metavar="NAME",
         help=f"some of {', '.join(ALL)}, or .onnx files; default: all of these",
@@ -95,11 +89,7 @@ def _main(options: argparse.Namespace) -> int:
             results.append(found)
             _write(results, options.json)
     tables = [networks_table(results), means_table(results)]
-    if options.into is not None:
-        write_into(options.into, "benchmarks.networks", tables)
-    for table in tables:
-        show(table)
-        print()
+    publish(tables, "benchmarks.networks", options.into)
     return int(any(r.failures for r in results))
 
 

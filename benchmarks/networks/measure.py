@@ -24,13 +24,14 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.tasks.budget import Effort
 from benchmarks.common.cells import OURS
-from benchmarks.common.compared import engine_times, this_machine
+from benchmarks.common.compared import code_version, engine_times, this_machine
 from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.networks.result import NetworkResult
-from benchmarks.study.outcomes import code_version
 from benchmarks.zoo.suite import Entry
 
-__all__ = ["NetworkSettings", "Tuned", "measure", "roofline_s", "tuning_options"]
+__all__ = [
+    "NetworkSettings", "Tuned", "contender", "kernels_s", "measure", "roofline_s", "tuning_options",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,11 @@ def measure(
     project = None if OURS in failures else _as_compiled(open_project(path, request), settings.db)
     size = 0 if project is None else project.touched_bytes
     before = measure_peak(threads, size)
-    contenders = [_contender(n, path, threads, settings) for n in _names(settings, failures)]
+    names = [name for name in (OURS, *settings.peers) if name not in failures]
+    contenders = [contender(name, path, threads, settings.db) for name in names]
     is_disturbed = CoreProbe(threads).is_disturbed
     timings = compare(contenders, left_out=left_out, is_disturbed=is_disturbed)
-    kernels_s = None if project is None else _kernels_s(project, settings)
+    sum_s = None if project is None else kernels_s(project, settings)
     peak = before.or_better(measure_peak(threads, size))
     return NetworkResult(
         network=entry.name,
@@ -125,7 +127,7 @@ def measure(
         bandwidth_gbytes=peak.bandwidth * 1e-9,
         kernels=0 if project is None else len(project.network.calls),
         tasks=0 if project is None else len(project.tasks),
-        kernels_ms=None if kernels_s is None else kernels_s * 1e3,
+        kernels_ms=None if sum_s is None else sum_s * 1e3,
         tuning_s=tuning_s,
     )
 
@@ -156,13 +158,10 @@ def _checked(path: Path, threads: int, settings: NetworkSettings) -> float:
     return max(check.error for check in found.checks)
 
 
-def _names(settings: NetworkSettings, failures: dict[str, str]) -> list[str]:
-    return [name for name in (OURS, *settings.peers) if name not in failures]
-
-
-def _contender(name: str, path: Path, threads: int, settings: NetworkSettings) -> Contender:
+def contender(name: str, path: Path, threads: int, db: Path) -> Contender:
+    """The engine *name* on the network in *path*; ours takes the fastest programs in *db*."""
     if name == OURS:
-        records = {"db": str(settings.db), "threads": threads}
+        records = {"db": str(db), "threads": threads}
         ours = {"path": str(path), "arguments": records}
         return Contender(name, "ansorpy.api.evaluate.engine:Ours", ours)
     arguments = {"name": name, "path": str(path), "threads": threads}
@@ -180,10 +179,11 @@ def _best_s(database: Database, task: Task) -> float | None:
     return None if record is None else record.median_s
 
 
-def _kernels_s(project: Project, settings: NetworkSettings) -> float | None:
-    """Sum of all kernels' times as measured in tuning, each times its number of calls.
+def kernels_s(project: Project, settings: NetworkSettings) -> float | None:
+    """Sum of all kernels' times, each times its number of calls.
 
-    They are measured again, since the machine's clock has changed since they were tuned.
+    They are measured again, since the machine's clock has changed since they were tuned.  None if
+    a kernel has no record, or does not run.
     """
     total = 0.0
     options = MeasureOptions(seed=settings.seed)
@@ -194,7 +194,7 @@ def _kernels_s(project: Project, settings: NetworkSettings) -> float | None:
             if state is None:
                 return None
             [result] = runner.measure(task, [state], incumbent_s=None)
-            if result.median_s is None:
+            if not result.ok:
                 return None
             total += project.weights[task.key] * result.median_s
     return total

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from benchmarks.common.compared import Compared, Machine
+from benchmarks.zoo.suite import Entry
 
 __all__ = ["NetworkResult", "kept", "path_of"]
 
@@ -15,7 +16,7 @@ class NetworkResult(Compared):
 
     Args:
         effort: Description of how long it was tuned.
-        code: The version of the code (:func:`benchmarks.study.outcomes.code_version`).
+        code: The version of the code (:func:`benchmarks.common.compared.code_version`).
         failures: Reason for each engine that failed.
         error: Our largest difference from onnxruntime, divided by its largest output.
         roofline_ms: Sum over all kernels of the time of their operations at the measured peak or of
@@ -43,7 +44,7 @@ class NetworkResult(Compared):
     @property
     def label(self) -> str:
         """Name and batch."""
-        return self.network if self.batch == 1 else f"{self.network}.b{self.batch}"
+        return Entry(self.network, self.batch).label
 
     @property
     def share(self) -> float | None:

@@ -19,7 +19,7 @@ from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
-from benchmarks.common.command import records, say
+from benchmarks.common.command import command_line, records, say
 from benchmarks.common.compared import this_machine
 from benchmarks.common.pages import into
 from benchmarks.ops.case import Case
@@ -48,11 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Build the command line parser."""
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.ops",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = command_line("ops", __doc__)
     p.add_argument(
         "--only",
         nargs="+",

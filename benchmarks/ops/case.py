@@ -11,11 +11,12 @@ from typing import Any
 import onnx
 from onnx import helper, numpy_helper
 
+from ansorpy.arrays import Array
 from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import Tensor
 from ansorpy.measure.run.inputs import input_array
-from benchmarks.ops.layout import Array, Layout
+from benchmarks.ops.layout import Layout
 
 __all__ = ["Case", "OnnxGraph"]
 

@@ -13,10 +13,10 @@ import onnx
 
 import ansorpy as ap
 from ansorpy import __version__
+from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.evaluation.engines.protocol import Engine, open_engine
 from benchmarks.common.cells import OURS
-from benchmarks.ops.layout import Array
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import case_named
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["Array", "Layout", "channels_first"]
+from ansorpy.arrays import Array
 
-Array = npt.NDArray[np.generic]
+__all__ = ["Layout", "channels_first"]
 
 
 @dataclass(frozen=True)

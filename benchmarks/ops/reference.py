@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.interpret import evaluate_points
 from ansorpy.measure.check.compare import compare, sample_points, tolerance
 from benchmarks.common.cells import OURS
 from benchmarks.ops.case import Case
-from benchmarks.ops.layout import Array
 
 __all__ = ["Reference"]
 

@@ -20,14 +20,14 @@ from typing import Any
 
 from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import default_threads
-from ansorpy.evaluation.tables import Table, show
-from benchmarks.common.pages import write_into
+from ansorpy.evaluation.tables import Table
+from benchmarks.common.command import command_line
+from benchmarks.common.pages import publish
 from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 
 __all__ = ["Bench", "main"]
 
 ENGINES = ("ansorpy", "onnxruntime")
-PARTS = ("calls", "first", "compiled")
 Figures = dict[str, float]
 Found = dict[str, dict[str, Figures]]
 """Figures by model and engine."""
@@ -103,6 +103,7 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("given_mib", "weights, MiB", "{:.1f}"), ("constants_mib", "packed, MiB", "{:.1f}"),
     ),
 }  # fmt: skip
+"""By part of the benchmark: the figures in its table, their headings and formats."""
 
 
 def table_of(part: str, found: Found) -> Table:
@@ -120,12 +121,8 @@ def table_of(part: str, found: Found) -> Table:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    p = argparse.ArgumentParser(
-        prog="python -m benchmarks.overhead",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    p.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="tables")
+    p = command_line("overhead", __doc__)
+    p.add_argument("--only", nargs="+", choices=COLUMNS, default=list(COLUMNS), help="tables")
     p.add_argument("--small", nargs="*", choices=SMALL, default=list(SMALL), help="for calls")
     p.add_argument(
         "--networks", nargs="*", choices=(*NETWORKS, *SMALL), metavar="NAME",
@@ -151,10 +148,8 @@ def _run(options: argparse.Namespace) -> int:
     if "first" in options.only:
         found["first"] = bench.measured("first", options.networks)
     for part, figures in found.items():
-        show(table_of(part, figures))
+        publish([table_of(part, figures)], f"benchmarks.overhead {part}", options.into)
         print()
-        if options.into:
-            write_into(options.into, f"benchmarks.overhead {part}", [table_of(part, figures)])
     if options.json:
         options.json.write_text(json.dumps({"threads": options.threads, **found}, indent=2) + "\n")
     return 0

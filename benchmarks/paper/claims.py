@@ -14,21 +14,18 @@ class Claim:
 
     Args:
         figure: The experiment in the paper.
-        says: Its claim.
-        is_checked: Whether it was read in the paper's abstract or artifact; otherwise, it was
-            recalled.
+        says: Its claim, recalled and not looked up.
     """
 
     figure: str
     says: str
     differs: str
-    is_checked: bool = False
 
     @property
     def text(self) -> str:
         """Both as Markdown."""
-        source = "" if self.is_checked else " (recalled, not looked up)"
-        return f"The paper, {self.figure}{source}: {self.says}\n\nHere: {self.differs}"
+        said = f"The paper, {self.figure} (recalled, not looked up): {self.says}"
+        return f"{said}\n\nHere: {self.differs}"
 
 
 CLAIMS: Mapping[str, Claim] = {

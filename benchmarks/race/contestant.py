@@ -22,9 +22,11 @@ class Contestant:
     scheduler: str
 
     @staticmethod
+    @cache
     def default() -> Contestant:
         """The parts that a search has unless told otherwise."""
-        return _default()
+        chosen: Mapping[str, object] = dict(Parts().choices)
+        return Contestant(*(str(chosen[kind]) for kind in KINDS))
 
     @staticmethod
     def parse(text: str) -> Contestant:
@@ -80,12 +82,6 @@ COMPANIONS: Mapping[tuple[str, str], Mapping[str, str]] = {
 
 ANSOR = Contestant("evolution", "epsilon_greedy", "boosted", "gradient")
 """The parts of Ansor's search (Zheng et al., OSDI 2020), which every default is compared with."""
-
-
-@cache
-def _default() -> Contestant:
-    chosen: Mapping[str, object] = dict(Parts().choices)
-    return Contestant(*(str(chosen[kind]) for kind in KINDS))
 
 
 def contestants(kind: str, only: Sequence[str] = ()) -> list[Contestant]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from functools import partial
 
@@ -96,7 +96,7 @@ def _section(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) 
     return Section("\n".join(text), tables, pictures)
 
 
-def _drawn(settings: StudySettings, spaces: Sequence[str] | dict[str, list[float]]) -> str:
+def _drawn(settings: StudySettings, spaces: Iterable[str]) -> str:
     """What drawing programs uniformly needs, which is computed."""
     paths = {path.stem: path for path in recorded(settings.spaces)}
     medians = {s: expected(read_grid(paths[s]), max(FRACTIONS), 0.5) for s in spaces}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 
 from ansorpy.cli.exit_codes import exit_code
 from ansorpy.evaluation.tables import Table, show
+from benchmarks.common.command import command_line
 from benchmarks.spaces.catalogue import FOLDER, derived_today, recorded
 from benchmarks.spaces.grid import Grid, read_grid
 
@@ -19,7 +19,7 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print one row per space."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.spaces", description=__doc__)
+    p = command_line("spaces", __doc__)
     p.add_argument("spaces", nargs="*", metavar="NAME", help="default: all")
     p.add_argument("--folder", type=Path, default=FOLDER, help="folder of recorded spaces")
     options = p.parse_args(arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,8 +43,8 @@ class Plan:
     points: int = 2100
     threads: int = 2
 
-    draws = 8
-    sampled = 256
+    draws: ClassVar[int] = 8
+    sampled: ClassVar[int] = 256
 
     @property
     def path(self) -> Path:

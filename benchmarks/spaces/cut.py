@@ -11,7 +11,7 @@ import numpy as np
 
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.decisions import Domain
-from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.space import Table
 from benchmarks.spaces.grid import with_domains
 
 __all__ = ["Cut", "cut_down"]
@@ -71,16 +71,11 @@ def _cut(sketch: PlacedSketch, numbers: Mapping[str, int]) -> Cut:
     """Keep the given number of rows (*numbers*) of each decision's domain."""
     decisions = sketch.space.decisions
     kept = {d.name: _thinned(d.domain, numbers[d.name]) for d in decisions}
-    space = replace_domains(sketch.space, kept)
+    space = replace(sketch.space, state=with_domains(sketch.space.state, kept))
     table = np.array([sum(row, ()) for row in product(*kept.values())], dtype=np.int64)
     blocks = [table[at : at + _BLOCK] for at in range(0, len(table), _BLOCK)]
     valid = np.concatenate([space.valid(block) for block in blocks])
     return Cut(kept, table[valid], int((~valid).sum()))
-
-
-def replace_domains(space: Space, kept: Mapping[str, tuple[tuple[int, ...], ...]]) -> Space:
-    """*space* with its domains replaced by the rows *kept*."""
-    return replace(space, state=with_domains(space.state, kept))
 
 
 def _thinned(domain: Domain, number: int) -> tuple[tuple[int, ...], ...]:

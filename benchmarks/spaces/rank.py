@@ -6,7 +6,6 @@ the spaces before; run this before a file is put among the models that ship.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from ansorpy.cost.protocol import CostModel
 from ansorpy.evaluation.ranking import Evaluated, models_table
 from ansorpy.evaluation.tables import show
 from ansorpy.schedule.space import Space
+from benchmarks.common.command import command_line
 from benchmarks.spaces.catalogue import FOLDER
 from benchmarks.spaces.grid import Grid, read_grid
 
@@ -32,8 +32,7 @@ POINTS = 600
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.spaces.rank", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    p = command_line("spaces.rank", __doc__)
     p.add_argument("models", nargs="+", help="names of cost models, or files")
     return exit_code(partial(_show, p.parse_args(arguments).models))
 

@@ -10,7 +10,6 @@ can be divided out.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -35,6 +34,7 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.search.population import score
 from ansorpy.target import Target, machine_name
+from benchmarks.common.command import command_line
 from benchmarks.spaces.catalogue import PLANS, Plan, plan_named
 from benchmarks.spaces.cut import cut_down
 from benchmarks.spaces.grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
@@ -60,8 +60,7 @@ _POLICY = TimingPolicy(sample_s=0.002, slow_factor=10.0)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if a space is not complete yet."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.spaces.record", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    p = command_line("spaces.record", __doc__)
     p.add_argument("names", nargs="+", choices=[plan.name for plan in PLANS])
     p.add_argument("--build", action="store_true", help="only compile, for a later run to time")
     p.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")

@@ -10,7 +10,7 @@ from ansorpy.cli.exit_codes import exit_code
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
 from ansorpy.quantities import seconds_of
-from benchmarks.common.command import say
+from benchmarks.common.command import command_line, say
 from benchmarks.spaces.catalogue import FOLDER
 from benchmarks.study.jobs import carry_out
 from benchmarks.study.outcomes import Conditions, Outcomes
@@ -80,11 +80,8 @@ def _settings(options: argparse.Namespace) -> StudySettings:
 
 def _parser(study: Study) -> argparse.ArgumentParser:
     stages = "\n".join(f"  {stage.name:13}{stage.help}" for stage in study.stages)
-    p = argparse.ArgumentParser(
-        prog=study.command,
-        description=f"{study.about}\n\nstages:\n{stages}\n  {REPORT:13}Write {study.page.name}.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    about = f"{study.about}\n\nstages:\n{stages}\n  {REPORT:13}Write {study.page.name}."
+    p = command_line(study.name, about)
     names = [*(stage.name for stage in study.stages), REPORT]
     p.add_argument("--stage", nargs="+", choices=names, metavar="NAME", help="default: all, "
                    "without the report")  # fmt: skip

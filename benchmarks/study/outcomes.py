@@ -9,32 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-import ansorpy
 from ansorpy.config import available_cores
 from ansorpy.errors import ForeignFile
 from ansorpy.target import machine_name
-from ansorpy.version import __version__
+from benchmarks.common.compared import code_version
 
-__all__ = ["Conditions", "Outcome", "Outcomes", "code_version"]
+__all__ = ["Conditions", "Outcome", "Outcomes"]
 
 Value = Mapping[str, Any]
-
-
-@cache
-def code_version() -> str:
-    """The version, and a digest of the package's sources: equal for equal code."""
-    folder = Path(ansorpy.__file__).parent
-    digest = sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())
-    return f"{__version__}+{digest.hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from ansorpy.evaluation.page.write import demand_charts
 from benchmarks.study.comparison import Comparison
 
-__all__ = ["Spec", "curves", "dots", "grouped_bars", "standings", "svg"]
+__all__ = ["Spec", "curves", "grouped_bars", "standings", "svg"]
 
 Spec = Mapping[str, Any]
 
@@ -33,23 +33,18 @@ def svg(spec: Spec) -> str:
 
 
 def standings(found: Comparison, unit: str, label: Mapping[str, str]) -> Spec:
-    """Means and their intervals, one row per contestant, the best first."""
+    """A row per contestant, the best first: its mean, and a line for the interval."""
     rows = [
         {"name": label[s.name], "mean": s.mean, "low": s.low, "high": s.high}
         for s in found.standings
     ]
-    return dots(rows, unit, is_log=True)
-
-
-def dots(rows: Sequence[Mapping[str, Any]], unit: str, *, is_log: bool = False) -> Spec:
-    """A point for each row's ``mean`` by ``name``, with a line from ``low`` to ``high``."""
     y = {"field": "name", "type": "nominal", "sort": None, "title": None}
     x = {
         "field": "mean", "type": "quantitative", "title": unit,
-        "scale": {"type": "log" if is_log else "linear", "zero": False, "nice": False},
+        "scale": {"type": "log", "zero": False, "nice": False},
     }  # fmt: skip
     return {
-        "width": _WIDTH, "height": {"step": 18}, "config": _CONFIG, "data": {"values": list(rows)},
+        "width": _WIDTH, "height": {"step": 18}, "config": _CONFIG, "data": {"values": rows},
         "encoding": {"y": y},
         "layer": [
             {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -20,7 +20,8 @@ from ansorpy.rules.presets import Preset
 from ansorpy.search.events import Event, Progress
 from ansorpy.tasks.objective import TunedNetwork
 from benchmarks.common.cells import OURS
-from benchmarks.ops.measure import OperatorSettings, contender
+from benchmarks.networks import measure as networks
+from benchmarks.ops import measure as operators
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import case_named, is_case
 from benchmarks.study.outcomes import Value
@@ -80,15 +81,13 @@ class Subject:
         return self.folder / "records" / f"{self.name}.{words}.db"
 
     def ours(self, name: str, db: Path) -> Contender:
-        """The fastest program in *db*, to be timed."""
+        """The fastest program in *db*, to be timed as *name*."""
         if self.is_operator:
-            found = contender(
-                OURS, case_named(self.name), self.threads, OperatorSettings(db), self.reference
-            )
-            return Contender(name, found.factory, found.arguments)
-        lookup = {"db": str(db), "threads": self.threads}
-        arguments = {"path": str(self.path), "arguments": lookup}
-        return Contender(name, "ansorpy.api.evaluate.engine:Ours", arguments)
+            case, settings = case_named(self.name), operators.OperatorSettings(db)
+            found = operators.contender(OURS, case, self.threads, settings, self.reference)
+        else:
+            found = networks.contender(OURS, self.path, self.threads, db)
+        return replace(found, name=name)
 
 
 @dataclass
@@ -183,7 +182,7 @@ def _weights(
 ) -> tuple[Mapping[Task, float], Sequence[TunedNetwork]]:
     """The tasks of *subject* with their weights, and the networks that they are of."""
     if not subject.is_operator:
-        networks = open_networks([NetworkSpec(subject.path)], request)
-        return networks.task_weights, networks.tuned
+        opened = open_networks([NetworkSpec(subject.path)], request)
+        return opened.task_weights, opened.tuned
     case = case_named(subject.name)
     return {Task(case.dag, request.target, request.threads, name=case.name): 1.0}, ()

@@ -11,6 +11,7 @@ from pathlib import Path
 import onnx
 
 from ansorpy.cli.exit_codes import exit_code
+from benchmarks.common.command import command_line
 from benchmarks.zoo.suite import ALL, Entry
 
 __all__ = ["main"]
@@ -18,7 +19,7 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
+    p = command_line("zoo", __doc__)
     p.add_argument("name", metavar="NAME", help=f"of {', '.join(ALL)}; NAME.b4 for a batch of 4")
     p.add_argument("file", type=Path, metavar="FILE")
     p.add_argument("--seed", type=int, default=0)

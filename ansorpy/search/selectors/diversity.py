@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.search.population import Candidate, Pool
-from ansorpy.search.selector import different
 from ansorpy.search.variety import spread
 
 __all__ = ["Diversity"]
@@ -31,4 +30,4 @@ class Diversity:
     doubt: float = 0.5
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        return spread(different([*pool.best, *pool.random]), n, self.doubt)
+        return spread(pool.candidates(), n, self.doubt)

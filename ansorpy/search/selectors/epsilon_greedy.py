@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.search.population import Candidate, Pool
-from ansorpy.search.selector import deviation_of, different
+from ansorpy.search.population import Candidate, Pool, different
+from ansorpy.search.selector import deviation_of
 
 __all__ = ["EpsilonGreedy"]
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from ansorpy.arrays import Floats
 from ansorpy.schedule.decisions import Decision, nearest
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Pool
-from ansorpy.search.selector import different
+from ansorpy.search.population import Candidate, Key, Pool, different
 
 __all__ = ["KMeans"]
 
@@ -51,13 +50,13 @@ class KMeans:
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
         offered = different(pool.best)
         if len(offered) < n:
-            offered = different([*offered, *pool.random])
+            offered = pool.candidates()
         if len(offered) <= min(n, self.step):
             return offered
         names = self._largest(offered)
         points = _points(offered, names)
         label, centres = self._clusters(points, min(n, self.most, len(offered)), rng)
-        picked: dict[tuple[str, bytes], Candidate] = {}
+        picked: dict[Key, Candidate] = {}
         for number, centre in enumerate(centres):
             members = np.flatnonzero(label == number)
             ordered = members[np.argsort(_distances(points[members], centre[None])[:, 0])]

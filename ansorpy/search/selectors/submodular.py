@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.search.population import Candidate, Pool
-from ansorpy.search.selector import different
 
 __all__ = ["Submodular"]
 
@@ -30,7 +29,7 @@ class Submodular:
     weight: float = 0.5
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        offered = different([*pool.best, *pool.random])
+        offered = pool.candidates()
         if not offered:
             return []
         scores = np.array([c.score for c in offered])

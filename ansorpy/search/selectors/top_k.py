@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.search.population import Candidate, Pool
-from ansorpy.search.selector import different
 
 __all__ = ["TopK"]
 
@@ -17,4 +16,4 @@ class TopK:
     """Picks the candidates with the highest scores."""
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        return sorted(different([*pool.best, *pool.random]), key=lambda c: -c.score)[:n]
+        return sorted(pool.candidates(), key=lambda c: -c.score)[:n]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, zip_longest
+from itertools import islice
 from math import ceil
 
 import numpy as np
 
 from ansorpy.arrays import Floats
-from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
@@ -18,18 +17,21 @@ from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
 from ansorpy.search.population import (
     Candidate,
+    Key,
     Pool,
     Scored,
     best_groups,
+    different,
     fittest,
-    groups_scored_again,
+    in_turns,
     merged,
     roulette,
     sample_valid,
     score,
     score_all,
+    scored_together,
 )
-from ansorpy.search.strategy import Context
+from ansorpy.search.strategy import Context, Results, fastest
 from ansorpy.search.variety import Tried, varied
 
 __all__ = ["Evolution", "crossover", "genes"]
@@ -86,15 +88,13 @@ class Evolution:
     _prepared: tuple[list[Scored], list[Scored]] | None = field(default=None, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        if self._prepared is None:
+        prepared, self._prepared = self._prepared, None
+        if prepared is None:
             newcomers, found = self._generations(context, n)
-            found = self._merged(found, n, context) if self.doubt else found
         else:
-            (newcomers, found), self._prepared = self._prepared, None
-            again = groups_scored_again([*newcomers, *found], context.task, context.model)
-            newcomers, found = again[: len(newcomers)], again[len(newcomers) :]
-            self._shares = self._allocation(context).shares(_best_scores(found))
-            found = self._merged([*found, *self._next(found, context)], n, context)
+            newcomers, found = self._continued(*prepared, context)
+        if self.doubt:
+            found = self._merged(found, n, context)
         pairs = self._allocation(context)
         self._shares = pairs.shares(_best_scores(found))
         offers = {
@@ -114,11 +114,21 @@ class Evolution:
         pairs: dict[Pair, list[Scored]] = {}
         for group in self._merged(found, n, context):
             pairs.setdefault(group.sketch.pair, []).append(group)
-        kept: list[Scored] = []
+        measured, kept = context.measured_of, list[Scored]()
         for own in pairs.values():
-            measured = sum(context.measured_of[group.sketch.key] for group in own)
-            kept += fittest(own, self._kept(n) + measured)
+            known = sum(measured[group.sketch.key] for group in own)
+            kept += fittest(own, self._kept(n) + known)
         self._prepared = newcomers, kept
+
+    def _continued(
+        self, newcomers: Sequence[Scored], found: Sequence[Scored], context: Context
+    ) -> tuple[list[Scored], list[Scored]]:
+        """What was prepared, scored by today's model, and a generation more."""
+        tables = [(group.sketch, group.table) for group in (*newcomers, *found)]
+        again = scored_together(context.task, context.model, tables)
+        first, every = again[: len(newcomers)], again[len(newcomers) :]
+        self._shares = self._allocation(context).shares(_best_scores(every))
+        return first, [*every, *self._next(every, context)]
 
     def _generations(self, context: Context, n: int) -> tuple[list[Scored], list[Scored]]:
         """The first generation, and all of them, of a round of *n* trials."""
@@ -150,10 +160,9 @@ class Evolution:
             self._pairs.tell(self._told)
         return self._pairs
 
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        timed = [(result.median_s, c) for c, result in found if result.ok]
+    def tell(self, found: Results) -> None:
         limit = int(self.measured_share * self.population)
-        self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
+        self._elites = fastest(self._elites, found, limit)
         self._tried += Tried.of(found)
         told = [(c.sketch.pair, r.known_s) for c, r in found]
         if self._pairs is None:
@@ -212,8 +221,7 @@ class Evolution:
             )
             for groups in (found, newcomers)
         )  # fmt: skip
-        offered = chain.from_iterable(zip_longest(evolved, surveyed))
-        return list({c.key: c for c in offered if c is not None}.values())
+        return different(in_turns(evolved, surveyed))
 
     def _best_sketches(self, among: Iterable[Pair]) -> list[PlacedSketch]:
         """Placed sketches of the best measured programs, at most half of a round's."""
@@ -336,7 +344,7 @@ def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:
 def _random(groups: Sequence[Scored], n: int, context: Context) -> list[Candidate]:
     """*n* unmeasured candidates of the first generation, drawn uniformly."""
     total = sum(len(g) for g in groups)
-    picked: dict[tuple[str, bytes], Candidate] = {}
+    picked: dict[Key, Candidate] = {}
     for at in context.rng.permutation(total)[: 4 * n]:
         for group in groups:
             if at < len(group):

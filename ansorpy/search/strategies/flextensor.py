@@ -9,8 +9,15 @@ import numpy as np
 
 from ansorpy.cost.neural.library import demand_torch, on_threads
 from ansorpy.rules.placed_sketch import PlacedSketch
-from ansorpy.search.population import Candidate, Key, Pool, by_sketch, score_all, top
-from ansorpy.search.selector import different
+from ansorpy.search.population import (
+    Candidate,
+    Key,
+    Pool,
+    by_sketch,
+    different,
+    score_all,
+    top,
+)
 from ansorpy.search.strategy import Context, Results
 from ansorpy.search.walks.actions import Actions, directions, observed
 from ansorpy.search.walks.q_learning import QLearner, QOptions, Transition

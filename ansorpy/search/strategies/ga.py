@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Pool, sample_valid
-from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context, Results
+from ansorpy.search.population import Candidate, Pool, different, sample_valid
+from ansorpy.search.strategy import Context, Results, fastest
 
 __all__ = ["Genetic"]
 
@@ -47,12 +46,12 @@ class Genetic:
     sketches: int = 16
     tries: int = 8
     moving: float = 0.1
-    _parents: list[Candidate] = field(default_factory=list, init=False, repr=False)
-    """The fastest programs, fastest first; a score is a measured speed here."""
+    _fastest: list[tuple[float, Candidate]] = field(default_factory=list, init=False, repr=False)
+    """Seconds and candidates of the fastest programs, the fastest first."""
     _trials: int = field(default=0, init=False, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        ready = self._trials >= self.first and self._parents
+        ready = self._trials >= self.first and self._fastest
         bred = self._bred(context, n) if ready else []
         drawn = context.source.draw(self.sketches, context.rng)
         fresh = context.shuffled([(s, sample_valid(s, 2 * n, context.rng)) for s in drawn])[: 2 * n]
@@ -60,19 +59,17 @@ class Genetic:
 
     def tell(self, found: Results) -> None:
         self._trials += len(found)
-        ran = [replace(c, score=1 / result.median_s) for c, result in found if result.ok]
-        fastest = sorted([*self._parents, *ran], key=lambda c: -c.score)
-        self._parents = fastest[: self.population]
+        self._fastest = fastest(self._fastest, found, self.population)
 
     def _bred(self, context: Context, n: int) -> list[Candidate]:
         """At most *n* children that have not been measured."""
-        rng = context.rng
-        drawn = rng.integers(len(self._parents), size=(2, self.tries * n, self.tournament))
+        rng, parents = context.rng, [candidate for _, candidate in self._fastest]
+        drawn = rng.integers(len(parents), size=(2, self.tries * n, self.tournament))
         ones, others = drawn.min(axis=2)
         bred: list[tuple[PlacedSketch, Table]] = []
         for one in np.unique(ones):
-            parents = [self._parents[at] for at in others[ones == one]]
-            sketch, table = self._children(self._parents[one], parents, rng)
+            partners = [parents[at] for at in others[ones == one]]
+            sketch, table = self._children(parents[one], partners, rng)
             bred.append((sketch, table[sketch.valid(table)]))
         return context.shuffled(bred)[:n]
 

@@ -16,14 +16,14 @@ from ansorpy.search.population import (
     Pool,
     Scored,
     best_groups,
+    different,
     merged,
     roulette,
     sample_valid,
     score_all,
     top,
 )
-from ansorpy.search.selector import different
-from ansorpy.search.strategy import Context, Results
+from ansorpy.search.strategy import Context, Results, fastest
 
 __all__ = ["Heron", "important", "offspring"]
 
@@ -86,9 +86,7 @@ class Heron:
         return Pool(tuple(mixed), tuple(others[at] for at in drawn))
 
     def tell(self, found: Results) -> None:
-        timed = [(result.median_s, c) for c, result in found if result.ok]
-        self._measured = sorted([*self._measured, *timed], key=lambda pair: pair[0])
-        self._measured = self._measured[: self.parents]
+        self._measured = fastest(self._measured, found, self.parents)
 
     def _started(self, context: Context) -> list[Scored]:
         """The populations of kept sketches, the best measured programs, and new samples."""

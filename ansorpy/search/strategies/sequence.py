@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ansorpy.search.population import Pool
+from ansorpy.search.population import Pool, different
 from ansorpy.search.strategy import Context, Results, Strategy
 
 __all__ = ["Then"]
@@ -32,8 +32,8 @@ class Then:
         if lacking <= 0:
             return pool
         added = self.first.ask(context, lacking)
-        best = {c.key: c for c in (*pool.best, *added.best)}
-        return Pool(tuple(best.values()), (*pool.random, *added.random), pool.more or added.more)
+        best = different([*pool.best, *added.best])
+        return Pool(tuple(best), (*pool.random, *added.random), pool.more or added.more)
 
     def tell(self, found: Results) -> None:
         self._told += len(found)

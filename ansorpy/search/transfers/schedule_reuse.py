@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from typing import ClassVar
@@ -14,7 +13,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Record
-from ansorpy.search.population import Candidate, Key, Rebuilding, score
+from ansorpy.search.population import Candidate, Key, Rebuilding, in_turns, score
 from ansorpy.search.strategy import Context
 
 __all__ = ["Both", "ScheduleReuse", "distance"]
@@ -52,7 +51,7 @@ class ScheduleReuse:
     def first(self, context: Context, trials: KnownTrials) -> Sequence[Candidate]:
         found: dict[Key, Candidate] = {}
         nearest = self._nearest(context.task, trials)
-        for candidate in _in_turns(self._refitted(context, trials, key) for key in nearest):
+        for candidate in in_turns(*(self._refitted(context, trials, key) for key in nearest)):
             found.setdefault(candidate.key, candidate)
             if len(found) == self.candidates:
                 break
@@ -81,17 +80,6 @@ class Both(ScheduleReuse):
     """Resumes from the task's own trials, and begins with schedules of similar tasks."""
 
     own: ClassVar[bool] = True
-
-
-def _in_turns(offers: Iterable[Iterator[Candidate]]) -> Iterator[Candidate]:
-    """Interleave *offers* lazily: the first of each, then the second of each, and so on."""
-    waiting = deque(offers)
-    while waiting:
-        offer = waiting.popleft()
-        for candidate in offer:
-            yield candidate
-            waiting.append(offer)
-            break
 
 
 def _definitions(context: Context, name: str) -> list[str]:

@@ -5,7 +5,7 @@ Here a row is its numbers, one for each decision (:meth:`~ansorpy.schedule.space
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,7 +122,7 @@ def _actions(heads: Sequence[Moves], *, stay: bool) -> Actions:
     chosen = np.full((len(heads), width), -1, dtype=np.int64)
     first = 1
     for row, head in zip(chosen, heads, strict=True):
-        row[: len(head) + stay] = [*_stays(stay), *range(first, first + len(head))]
+        row[: len(head) + stay] = [*[_STAY] * stay, *range(first, first + len(head))]
         first += len(head)
     return Actions(
         np.array([k for k, _ in every], dtype=np.int64),
@@ -130,7 +130,3 @@ def _actions(heads: Sequence[Moves], *, stay: bool) -> Actions:
         np.concatenate([table for _, table in every]),
         chosen,
     )
-
-
-def _stays(stay: bool) -> Iterable[int]:
-    return [_STAY] if stay else []

@@ -26,6 +26,7 @@ from benchmarks.zoo.exported.stored import store
 __all__: list[str] = []
 
 _MODULES = {**segmentation.MODULES, **detection.MODULES, **text.MODULES, **others.MODULES}
+_OPSET = 18
 _FITTED = 200
 """Rows that a classical model is fitted to."""
 
@@ -58,7 +59,7 @@ def _exported(network: Network, exporter: str) -> onnx.ModelProto:
     names = list(feeds)
     common: dict[str, Any] = {
         "input_names": names, "output_names": list(network.outputs),
-        "opset_version": network.opset, "verbose": False,
+        "opset_version": _OPSET, "verbose": False,
     }  # fmt: skip
     with warnings.catch_warnings(action="ignore"), torch.no_grad():
         if exporter == "script":

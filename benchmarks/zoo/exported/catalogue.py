@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,7 +40,6 @@ class Network:
     outputs: tuple[str, ...]
     exporters: tuple[str, ...] = ("dynamo", "script")
     selects: bool = False
-    opset: int = field(default=18, kw_only=True)
 
 
 def _image(rng: np.random.Generator, sizes: Sizes) -> dict[str, Array]:

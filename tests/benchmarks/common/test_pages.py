@@ -8,7 +8,7 @@ import pytest
 
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table
-from benchmarks.common.pages import into, marks, write_into
+from benchmarks.common.pages import into, marks, publish
 
 
 def test_tables_go_between_the_marks_again_and_again() -> None:
@@ -24,7 +24,7 @@ def test_tables_of_a_page_say_when_and_where_they_were_measured(tmp_path: Path) 
     page = tmp_path / "page.md"
     page.write_text("# Figures\n\n<!-- b -->\nold\n<!-- end of b -->\n\nprose\n")
     for cell in ("1", "2"):
-        write_into(page, "b", [Table("Times", ("case", "us"), (("a", cell),))])
+        publish([Table("Times", ("case", "us"), (("a", cell),))], "b", page)
     lines = page.read_text().splitlines()
     assert lines[:3] == ["# Figures", "", "<!-- b -->"] and lines[3].startswith("Measured on 20")
     assert lines[4:] == [
@@ -32,4 +32,4 @@ def test_tables_of_a_page_say_when_and_where_they_were_measured(tmp_path: Path) 
         "prose",
     ]  # fmt: skip
     with pytest.raises(UsageError, match="no place for the tables"):
-        write_into(page, "c", [])
+        publish([], "c", page)

@@ -7,6 +7,7 @@ import pytest
 
 from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.turns import Timing
+from benchmarks.common.compared import code_version
 from benchmarks.dynamic.report import figures_table, sizes_table
 from benchmarks.dynamic.result import (
     DynamicResult,
@@ -16,7 +17,6 @@ from benchmarks.dynamic.result import (
     SizeTimes,
     versions,
 )
-from benchmarks.study.outcomes import code_version
 
 
 def times(size: int, **milliseconds: float) -> SizeTimes:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,16 @@ import pytest
 
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import Record
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.state import State
 from benchmarks.common.peak import Peak
-from benchmarks.networks.measure import NetworkSettings, Tuned, measure, roofline_s
+from benchmarks.networks import measure as measuring
+from benchmarks.networks.measure import NetworkSettings, Tuned, kernels_s, measure, roofline_s
 from benchmarks.zoo.suite import Entry
 from tests.graph.nets import Net
+from tests.search.runners import FormulaRunner
 
 pytestmark = pytest.mark.usefixtures("short_turns")
 
@@ -54,3 +61,21 @@ def test_a_network_is_measured_checked_and_compared(
     assert found.error is not None and found.error < 2e-5
     assert (found.kernels, found.tasks) == (3, 2) and found.roofline_ms > 0
     assert found.ratio is not None and np.isfinite(found.ratio) and len(said) == 1
+
+
+def test_kernels_have_no_sum_where_one_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = open_project(two_products(), Request.of(threads=1))
+    settings = NetworkSettings(tmp_path / "n.db", tmp_path)
+    with Database(settings.db) as database:
+        for task in project.tasks:
+            trial = database.start(task, State.initial(task.dag))
+            assert not isinstance(trial, Record)
+            database.complete(trial, MeasureResult(TrialKind.OK, (1e-6,)))
+    crash = MeasureResult(TrialKind.CRASH, reason="it crashed")
+    failing = FormulaRunner(fails=lambda state, number: crash)
+    for runner, is_known in ((FormulaRunner(), True), (failing, False)):
+        monkeypatch.setattr(measuring, "LocalRunner", lambda _, r=runner: nullcontext(r))
+        found = kernels_s(project, settings)
+        assert (found is not None) == is_known and found != float("inf")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import ForeignFile
-from benchmarks.study.outcomes import Conditions, Outcome, Outcomes, code_version
+from benchmarks.common.compared import code_version
+from benchmarks.study.outcomes import Conditions, Outcome, Outcomes
 
 HERE, THERE = Conditions("1+abc", "this one"), Conditions("1+abc", "another")
 

@@ -7,8 +7,7 @@ import pytest
 
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Scored, sample_valid
-from ansorpy.search.selector import different
+from ansorpy.search.population import Scored, different, sample_valid
 from ansorpy.search.strategies.evolution import crossover
 from ansorpy.search.strategies.heron import Heron, important, offspring
 from tests.search.asking import context
