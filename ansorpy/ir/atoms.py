@@ -16,8 +16,8 @@ from ansorpy.ir.symbols import Dim, SizeOp
 
 __all__ = [
     "Atom", "Form", "Monomial", "Terms", "divisor_of", "ends_of", "least", "most", "multiple_of",
-    "product_ends", "rank_of", "shared_factor", "text_of", "text_of_monomial", "whole_quotient",
-    "whole_scale", "without",
+    "product_ends", "rank_of", "shared_factor", "text_of", "whole_quotient", "whole_scale",
+    "without",
 ]  # fmt: skip
 
 Extent: TypeAlias = int | Any
@@ -82,11 +82,6 @@ def multiple_of(extent: Extent) -> int:
     return gcd(*(c * prod(map(divisor_of, atoms)) for atoms, c in extent.terms))
 
 
-def text_of_monomial(atoms: Monomial) -> tuple[str, ...]:
-    """The texts of *atoms*, by which monomials are sorted."""
-    return tuple(map(str, atoms))
-
-
 def whole_quotient(atom: Atom) -> tuple[Any, int] | None:
     """The dividend and the divisor of a quotient without remainder for all sizes; None for others.
 
@@ -100,13 +95,11 @@ def _divisors(atoms: Monomial) -> Iterator[int]:
     return (over[1] for over in map(whole_quotient, atoms) if over is not None)
 
 
-def _terms_of(extent: Extent) -> Terms:
-    return () if isinstance(extent, int) else extent.terms
-
-
 def whole_scale(extent: Extent) -> int:
     """A number whose product with *extent* has no quotients without remainder."""
-    return lcm(*(prod(_divisors(atoms)) for atoms, _ in _terms_of(extent)))
+    if isinstance(extent, int):
+        return 1
+    return lcm(*(prod(_divisors(atoms)) for atoms, _ in extent.terms))
 
 
 def rank_of(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.analysis.sharing import post_order
 from ansorpy.ir.expr import Expr, Load, SizeVar, walk
 from ansorpy.ir.extents import Extent, dims_of, least
 from ansorpy.ir.routines.base import Routine
@@ -214,18 +215,9 @@ def _is_of_each_call(op: Tensor) -> bool:
 
 
 def _topological(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Depth-first post-order, iterative: producers come before consumers, in reading order."""
-    order: list[Tensor] = []
-    done: set[Tensor] = set()
-    stack: list[tuple[Tensor, bool]] = [(op, False) for op in reversed(outputs)]
-    while stack:
-        op, expanded = stack.pop()
-        if op in done:
-            continue
-        if expanded or not isinstance(op, ComputeOp):
-            done.add(op)
-            order.append(op)
-            continue
-        stack.append((op, True))
-        stack.extend((p, False) for p in reversed(list(loads_of(op))))
-    return tuple(order)
+    """Depth-first post-order: producers come before consumers, in reading order."""
+
+    def producers(op: Tensor) -> Sequence[Tensor]:
+        return tuple(loads_of(op)) if isinstance(op, ComputeOp) else ()
+
+    return tuple(post_order(outputs, producers))

@@ -53,7 +53,7 @@ class DType(Enum):
     @property
     def is_float(self) -> bool:
         """Whether it is a floating-point type."""
-        return "float" in self.value
+        return self in _FLOATS
 
     @property
     def is_half(self) -> bool:
@@ -63,12 +63,12 @@ class DType(Enum):
     @property
     def is_int(self) -> bool:
         """Whether it is an integer type."""
-        return "int" in self.value
+        return self is not DType.BOOL and self not in _FLOATS
 
     @property
     def is_signed(self) -> bool:
         """Whether it has negative values."""
-        return not self.value.startswith("u") and self is not DType.BOOL
+        return self not in _UNSIGNED
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -144,12 +144,9 @@ def _to_odd(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     return np.asarray(bits | (near != exact)).view(np.float32)
 
 
-_BITS = {
-    DType.FLOAT64: 64, DType.FLOAT32: 32, DType.FLOAT16: 16, DType.BFLOAT16: 16,
-    DType.INT64: 64, DType.INT32: 32, DType.INT16: 16, DType.INT8: 8,
-    DType.UINT64: 64, DType.UINT32: 32, DType.UINT16: 16, DType.UINT8: 8,
-    DType.BOOL: 8,
-}  # fmt: skip
+_FLOATS = frozenset({DType.FLOAT64, DType.FLOAT32, DType.FLOAT16, DType.BFLOAT16})
+_UNSIGNED = frozenset({DType.UINT64, DType.UINT32, DType.UINT16, DType.UINT8, DType.BOOL})
+_BITS = {dtype: dtype.numpy.itemsize * 8 for dtype in DType}
 _LIMITS = {DType.BOOL: (0, 1)} | {
     dtype: (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
     for dtype, bits in _BITS.items()

@@ -42,7 +42,6 @@ class AxisKind(Enum):
 
     SPACE = "space"
     REDUCE = "reduce"
-    MIXED = "mixed"
 
 
 class Expr:

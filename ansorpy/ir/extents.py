@@ -36,7 +36,6 @@ from ansorpy.ir.atoms import (
     rank_of,
     shared_factor,
     text_of,
-    text_of_monomial,
     whole_quotient,
     whole_scale,
     without,
@@ -138,6 +137,7 @@ def dim(name: str, low: int, high: int, *, step: int = 1) -> Extent:
     return low if low == high else dim_extent(made)
 
 
+@lru_cache(maxsize=1024)
 def dim_extent(dim: Dim) -> Extent:
     """The size of *dim*."""
     return _made({(dim,): 1})
@@ -185,7 +185,7 @@ def _made(terms: Mapping[Monomial, int]) -> Extent:
 
 
 def _text_order(term: tuple[Monomial, int]) -> tuple[bool, tuple[str, ...]]:
-    return not term[0], text_of_monomial(term[0])
+    return not term[0], tuple(map(str, term[0]))
 
 
 def _undivided(terms: Mapping[Monomial, int]) -> dict[Monomial, int]:

@@ -82,7 +82,6 @@ _ACCEPTED = dict.fromkeys(Function, _FLOATS) | {
     **dict.fromkeys((Function.NEG, Function.ABS, Function.FMA), _NUMBERS),
     Function.WORD: {dtype for dtype in _NUMBERS if dtype.bits in (8, 16)},
     **dict.fromkeys(_DOTS, {DType.UINT32}),
-    Function.BITS: _FLOATS,
     Function.FROM_BITS: {DType.UINT16, *(unsigned for _, unsigned in _WIDTHS)},
     Function.SCALE: {real for real, _ in _WIDTHS},
 }

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.dag import loads_of
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, Expr, Load, Reduce, ReduceKind, Var, walk
+from ansorpy.ir.expr import Axis, Expr, Load, Reduce, ReduceKind, Var
 from ansorpy.ir.fragments import GROUP, WARP, Digit, Fragment, fragment_lanes, fragment_shape
 from ansorpy.ir.loops import Buffer, For, ForKind, Instruction, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
@@ -34,6 +35,7 @@ __all__ = [
     "operand_axes",
     "operand_dims",
     "operand_tensors",
+    "operands_of",
 ]  # fmt: skip
 
 _Operands = Mapping[Tensor, tuple[Buffer, tuple[Expr, ...]]]
@@ -96,21 +98,17 @@ def intrinsic(name: str) -> Intrinsic:
 
 def operand_tensors(pattern: ComputeOp) -> tuple[Tensor, ...]:
     """The tensors of *pattern* in the order of an instruction's operands: output, then inputs."""
-    found: dict[Tensor, None] = {pattern: None}
-    for e in walk(pattern.body):
-        if isinstance(e, Load) and isinstance(e.source, Tensor):
-            found.setdefault(e.source)
-    return tuple(found)
+    return (pattern, *loads_of(pattern))
 
 
 def operand_axes(by: Intrinsic, tensor: Tensor) -> tuple[Axis, ...]:
     """The axes of the pattern that index the dimensions of an operand."""
     if tensor is by.pattern:
         return by.pattern.axes
-    for e in walk(by.pattern.body):
-        if isinstance(e, Load) and e.source is tensor:
-            return tuple(index for index in e.indices if isinstance(index, Axis))
-    raise UsageError(f"{by.name} has no operand {tensor.name}")
+    loads = loads_of(by.pattern).get(tensor)
+    if loads is None:
+        raise UsageError(f"{by.name} has no operand {tensor.name}")
+    return tuple(index for index in loads[0] if isinstance(index, Axis))
 
 
 def is_along(by: Intrinsic, tensor: Tensor) -> bool:
@@ -132,13 +130,12 @@ def expand(stmt: Instruction) -> Stmt:
     """The pattern of *stmt* as serial loops on its operands.
 
     Raises:
-        UsageError: No instruction of that name is declared.
-        LoweringError: The operands differ from the pattern's in number, type or rank.
+        UsageError, LoweringError: As :func:`operands_of`.
     """
     pattern = intrinsic(stmt.name).pattern
     axes = (*pattern.axes, *pattern.reduce_axes)
     variables: dict[Var, Var] = {axis: Var(axis.name) for axis in axes}
-    operands = _operands(stmt, pattern)
+    operands = operands_of(stmt)
     body = pattern.body
     kind, source = (body.kind, body.source) if isinstance(body, Reduce) else (None, body)
     value = _OnOperands(operands).expr(substitute(source, variables))
@@ -151,8 +148,14 @@ def expand(stmt: Instruction) -> Stmt:
     return nest
 
 
-def _operands(stmt: Instruction, pattern: ComputeOp) -> _Operands:
-    tensors = operand_tensors(pattern)
+def operands_of(stmt: Instruction) -> _Operands:
+    """The buffer, and the indices of its first element, that *stmt* has for each operand tensor.
+
+    Raises:
+        UsageError: No instruction of that name is declared.
+        LoweringError: The operands differ from the pattern's in number, type or rank.
+    """
+    tensors = operand_tensors(intrinsic(stmt.name).pattern)
     if len(stmt.operands) != len(tensors):
         raise LoweringError(
             f"{stmt.name} takes {len(tensors)} operands, got {len(stmt.operands)}",

@@ -30,19 +30,19 @@ from typing import TypeAlias
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, SizeVar, Var, as_expr, walk
-from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, extreme, prod_of
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.node import node
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.strides import Strides, dense_strides, span
-from ansorpy.ir.symbols import Dim
+from ansorpy.ir.symbols import Dim, SizeOp
 
 __all__ = [
     "ALONE", "BARRIER_BYTES", "BLOCK_INDICES", "BLOCK_THREADS", "LAUNCH_INDICES",
     "SHARED_ALIGNMENT", "SWIZZLED_ROWS", "THREAD_INDICES", "WARP_LANES", "Alloc", "Async",
     "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For", "ForKind", "ForKinds", "If",
     "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
-    "Store", "Wait", "expressions", "substatements", "walk_stmts",
+    "Store", "Wait", "expressions", "launch_extents", "substatements", "walk_stmts",
 ]  # fmt: skip
 
 
@@ -408,3 +408,13 @@ def walk_stmts(stmt: Stmt) -> Iterator[Stmt]:
         top = stack.pop()
         yield top
         stack.extend(reversed(substatements(top)))
+
+
+def launch_extents(stmt: Stmt) -> dict[ForKind, AnyExtent]:
+    """The largest extent of each block and thread index that loops in *stmt* run over."""
+    found: dict[ForKind, AnyExtent] = {}
+    for loop in walk_stmts(stmt):
+        if isinstance(loop, For) and loop.kind in LAUNCH_INDICES:
+            known = found.get(loop.kind, loop.extent)
+            found[loop.kind] = extreme(SizeOp.MAX, known, loop.extent)
+    return found

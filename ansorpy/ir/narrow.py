@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -64,7 +64,8 @@ class Narrow(Enum):
     @property
     def bits(self) -> int:
         """Width of one stored element."""
-        return int(self.value.removeprefix("float").lstrip("uint")[0])
+        info: Any = ml_dtypes.finfo if self.is_float else ml_dtypes.iinfo
+        return int(info(self.numpy).bits)
 
     @property
     def in_a_byte(self) -> int:

@@ -1,18 +1,60 @@
-"""Check the number and the types of operands of expressions."""
+"""Expressions taken apart: what they are without their operands, and which operands fit them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, BinaryOp, Call, Compare, Expr, Load, Reduce, Select
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+)
 
 if TYPE_CHECKING:
     from ansorpy.ir.loops import Buffer
     from ansorpy.ir.tensor import Tensor
 
-__all__ = ["misfit", "misplaced"]
+__all__ = ["LABELS", "misfit", "misplaced", "with_operands"]
+
+LABELS: Mapping[type[Expr], Callable[[Any], Hashable]] = {
+    Const: lambda e: (e.type, e.value.hex() if isinstance(e.value, float) else e.value),
+    Binary: attrgetter("op"),
+    Compare: attrgetter("op"),
+    Call: attrgetter("fn"),
+    Select: lambda e: None,
+    Cast: attrgetter("type"),
+    Load: attrgetter("source"),
+    Reduce: attrgetter("kind", "axes"),
+}
+"""What distinguishes expressions of one class with the same operands; variables have no label.
+
+Constants have equal labels if their bits are equal, or if both are NaN.
+"""
+
+_REBUILT: Mapping[type[Expr], Callable[[Any, Sequence[Expr]], Expr]] = {
+    Binary: lambda e, operands: Binary(e.op, *operands),
+    Compare: lambda e, operands: Compare(e.op, *operands),
+    Call: lambda e, operands: Call(e.fn, tuple(operands)),
+    Select: lambda e, operands: Select(*operands),
+    Cast: lambda e, operands: Cast(e.type, *operands),
+    Load: lambda e, operands: Load(e.source, tuple(operands)),
+    Reduce: lambda e, operands: Reduce(e.kind, operands[0], e.axes),
+}
+
+
+def with_operands(e: Expr, operands: Sequence[Expr]) -> Expr:
+    """*e* with other *operands*, in the order of :func:`~ansorpy.ir.expr.children`."""
+    return _REBUILT[type(e)](e, operands)
 
 
 def misfit(e: Expr) -> str | None:

@@ -64,6 +64,17 @@ class CompareOp(Enum):
     EQ = "=="
     NE = "!="
 
+    @property
+    def negation(self) -> CompareOp:
+        """The comparison of integers that holds where this one does not."""
+        return _NEGATIONS[self]
+
+
+_NEGATIONS = {
+    CompareOp.LT: CompareOp.GE, CompareOp.GE: CompareOp.LT, CompareOp.LE: CompareOp.GT,
+    CompareOp.GT: CompareOp.LE, CompareOp.EQ: CompareOp.NE, CompareOp.NE: CompareOp.EQ,
+}  # fmt: skip
+
 
 class ReduceKind(Enum):
     """How a reduction combines values; ``identity`` is its neutral element."""

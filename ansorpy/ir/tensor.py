@@ -200,19 +200,7 @@ def compute(
     demand_no_truth(value)
     body = as_expr(value)
     reduce_axes = body.axes if isinstance(body, Reduce) else ()
-    inner = body.source if isinstance(body, Reduce) else body
-    if any(isinstance(e, Reduce) for e in walk(inner)):
-        raise ValueError(f"{name}: a reduction must be the whole body; give it its own compute")
-    for e in walk(inner):
-        problem = misfit(e)
-        if problem is not None:
-            raise TypeError(f"{name}: {problem}; convert with .astype(...)")
-    own = {*axes, *reduce_axes}
-    strangers = sorted({a.name for a in walk(inner) if isinstance(a, Axis) and a not in own})
-    if strangers:
-        raise ValueError(
-            f"{name} uses {', '.join(strangers)}, which are neither its axes nor reduced over"
-        )
+    _demand_sound(name, body, (*axes, *reduce_axes))
     taken = [axis.name for axis in (*axes, *reduce_axes)]
     if len(set(taken)) != len(taken):
         raise ValueError(f"{name}: axis names must differ, got {', '.join(taken)}")
@@ -225,6 +213,22 @@ def compute(
             f"{name}: attrs name {', '.join(unknown)}, but the axes are {', '.join(taken)}"
         )
     return ComputeOp(name, extents, axes, reduce_axes, body, attrs)
+
+
+def _demand_sound(name: str, body: Expr, axes: Sequence[Axis]) -> None:
+    """Check that *body* reduces at its root only, and uses operands that fit, and no other axes."""
+    inside = list(walk(body.source if isinstance(body, Reduce) else body))
+    if any(isinstance(e, Reduce) for e in inside):
+        raise ValueError(f"{name}: a reduction must be the whole body; give it its own compute")
+    for e in inside:
+        problem = misfit(e)
+        if problem is not None:
+            raise TypeError(f"{name}: {problem}; convert with .astype(...)")
+    strangers = sorted({e.name for e in inside if isinstance(e, Axis) and e not in axes})
+    if strangers:
+        raise ValueError(
+            f"{name} uses {', '.join(strangers)}, which are neither its axes nor reduced over"
+        )
 
 
 def computed_by(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ansorpy.errors import LoweringError
 from ansorpy.ir.analysis.interval import bounds, can_prove
@@ -26,7 +26,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.extents import Extent, most
 from ansorpy.ir.fragments import fragment_shape
-from ansorpy.ir.intrinsics import intrinsic
+from ansorpy.ir.intrinsics import intrinsic, operands_of
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
     Alloc,
@@ -95,7 +95,7 @@ class _Checker:
         self.current: Stmt | None = None
         self.checked: set[Expr] = set()  # in the current scope
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str) -> NoReturn:
         """Raise a :class:`LoweringError` with *message* and the current statement."""
         where = "" if self.current is None else f' in "{text(self.current)}"'.split("\n")[0]
         raise LoweringError(f"{self.program}: {message}{where}")
@@ -113,8 +113,7 @@ class _Checker:
         check = _STMTS.get(type(s))
         if check is None:
             self.fail(f"{type(s).__name__} is not a statement")
-        else:
-            check(self, s)
+        check(self, s)
 
     def _declare(self, buffer: Buffer) -> None:
         if buffer in self.buffers:
@@ -202,6 +201,7 @@ class _Checker:
         for buffer, indices in s.operands:
             self._place(buffer, indices)
         self._writable(s.operands[0][0])
+        operands_of(s)
         fragments = intrinsic(s.name).fragments
         if not fragments:
             return
@@ -257,8 +257,7 @@ class _Checker:
         self.current = s
         if s.distance not in _DISTANCES:
             self.fail(f"the distance {s.distance} is not one of {_DISTANCES}")
-        if not any(kind in LAUNCH_INDICES for kind in self.kinds):
-            self.fail("values are exchanged outside of every block and thread loop")
+        self._in_launch("an exchange of values")
 
     def _writable(self, buffer: Buffer) -> None:
         if buffer in self.read_only:
@@ -295,8 +294,7 @@ class _Checker:
         check = _EXPRS.get(type(e))
         if check is None:
             self.fail(f"{type(e).__name__} is not an expression of a loop program")
-        else:
-            check(self, e)
+        check(self, e)
         self._fits(misfit(e))
         self.checked.add(e)
 
@@ -309,10 +307,9 @@ class _Checker:
             self.fail(f"{e.name} is not bound here")
 
     def _load(self, e: Load) -> None:
-        if isinstance(e.source, Buffer):
-            self._place(e.source, e.indices)
-        else:
+        if not isinstance(e.source, Buffer):
             self.fail(f"{e.source.name} is a tensor, not a buffer")
+        self._place(e.source, e.indices)
 
     def _select(self, e: Select) -> None:
         self.expr(e.cond)

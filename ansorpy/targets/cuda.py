@@ -119,7 +119,17 @@ def _of_architecture(name: str, capability: int) -> Target:
     kept = 0 if capability < 80 else KIB
     shared = chip.shared_kib * KIB
     return Target(
-        name, "", name, "", chip.sms, 128, 255, chip.l1_kib * KIB, chip.l2_kib * KIB, 0, 128,
+        name=name,
+        triple="",
+        cpu=name,
+        features="",
+        cores=chip.sms,
+        vector_bits=128,
+        vector_registers=255,
+        l1_bytes=chip.l1_kib * KIB,
+        l2_bytes=chip.l2_kib * KIB,
+        l3_bytes=0,
+        cache_line_bytes=128,
         backend="cuda",
         capability=capability,
         max_threads_per_block=1024,
@@ -131,7 +141,7 @@ def _of_architecture(name: str, capability: int) -> Target:
         shared_per_sm_bytes=shared,
         max_threads_per_sm=chip.threads,
         max_blocks_per_sm=chip.blocks,
-    )  # fmt: skip
+    )
 
 
 @cache

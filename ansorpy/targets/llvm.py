@@ -85,30 +85,39 @@ def signed(names: Iterable[str]) -> str:
     return ",".join(f"{sign}{name}" for name, sign in signs)
 
 
+def vectors_of(arch: str, features: set[str]) -> tuple[int, int]:
+    """(bits, registers) of the widest vectors that *features* of *arch* offer."""
+    if "avx512f" in features and "avx512vl" in features:
+        return 512, 32
+    if "avx" in features:
+        return 256, 16
+    if arch in ("aarch64", "arm64"):
+        return 128, 32
+    if arch.startswith("riscv"):
+        # V guarantees 128 bits; without it LLVM splits vectors into its 32 scalar registers.
+        return 128, 32
+    return 128, 16
+
+
+def _cpu(
+    name: str, triple: str, cpu: str, features: Iterable[str], l1: int, l2: int, l3: int
+) -> Target:
+    """Four cores with these features, and these bytes of caches."""
+    bits, registers = vectors_of(triple.split("-")[0], set(features))
+    return Target(name, triple, cpu, signed(features), 4, bits, registers, l1, l2, l3)
+
+
 _NAMED: dict[str, Target] = {
     target.name: target
     for target in (
-        Target(
-            "x86-64-v2", _X86, "x86-64-v2", signed(_V2), 4, 128, 16, 32 * KIB, 256 * KIB, 8 * MIB
-        ),
-        Target(
-            "x86-64-v3", _X86, "x86-64-v3", signed(_V3), 4, 256, 16, 32 * KIB, 256 * KIB, 8 * MIB
-        ),
-        Target(
-            "x86-64-v4", _X86, "x86-64-v4", signed(_V4), 4, 512, 32, 32 * KIB, 1 * MIB, 16 * MIB
-        ),
-        Target(
-            "znver5", _X86, "znver5", signed(_ZEN5), 4, 512, 32, 48 * KIB, 1 * MIB, 32 * MIB
-        ),
-        Target(
-            "cortex-a76", _ARM, "cortex-a76", "+dotprod", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB
-        ),
-        Target(
-            "rv64gcv", _RISCV, "generic-rv64", signed((*_RV64GC, "v")), 4, 128, 32, 32 * KIB,
-            512 * KIB, 2 * MIB,
-        ),
+        _cpu("x86-64-v2", _X86, "x86-64-v2", _V2, 32 * KIB, 256 * KIB, 8 * MIB),
+        _cpu("x86-64-v3", _X86, "x86-64-v3", _V3, 32 * KIB, 256 * KIB, 8 * MIB),
+        _cpu("x86-64-v4", _X86, "x86-64-v4", _V4, 32 * KIB, 1 * MIB, 16 * MIB),
+        _cpu("znver5", _X86, "znver5", _ZEN5, 48 * KIB, 1 * MIB, 32 * MIB),
+        _cpu("cortex-a76", _ARM, "cortex-a76", ("dotprod",), 64 * KIB, 512 * KIB, 2 * MIB),
+        _cpu("rv64gcv", _RISCV, "generic-rv64", (*_RV64GC, "v"), 32 * KIB, 512 * KIB, 2 * MIB),
     )
-}  # fmt: skip
+}
 
 
 @cache
@@ -132,20 +141,6 @@ def _host() -> Target:
         l3_bytes=caches.get(3, 0),
         cache_line_bytes=_host_line_bytes(),
     )
-
-
-def vectors_of(arch: str, features: set[str]) -> tuple[int, int]:
-    """(bits, registers) of the widest vectors that *features* of *arch* offer."""
-    if "avx512f" in features and "avx512vl" in features:
-        return 512, 32
-    if "avx" in features:
-        return 256, 16
-    if arch in ("aarch64", "arm64"):
-        return 128, 32
-    if arch.startswith("riscv"):
-        # V guarantees 128 bits; without it LLVM splits vectors into its 32 scalar registers.
-        return 128, 32
-    return 128, 16
 
 
 def host_caches(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[int, int]:
@@ -207,6 +202,4 @@ def _from_triple(triple: str) -> Target:
             hint="use --target cuda or sm_NN (target= in Python)",
         )
     cpu, names = _BASELINE.get(arch, ("generic", ()))
-    bits, registers = vectors_of(arch, set(names))
-    features = signed(names)
-    return Target(triple, triple, cpu, features, 4, bits, registers, 32 * KIB, 512 * KIB, 4 * MIB)
+    return _cpu(triple, triple, cpu, names, 32 * KIB, 512 * KIB, 4 * MIB)

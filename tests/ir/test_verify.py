@@ -8,6 +8,7 @@ from ansorpy.errors import LoweringError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Call, Function, Reduce, ReduceKind, Select, Var, const
+from ansorpy.ir.intrinsics import MMA_SYNC
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -35,6 +36,7 @@ TMP = buffer("tmp", 4, scope="local")
 ONE = const(1.0, DType.FLOAT32)
 GOOD = Store(OUT, (i,), load(IN, i), None)
 SPACE = Axis("a", 4, AxisKind.REDUCE)
+MMA = MMA_SYNC[0].name
 
 
 @pytest.mark.parametrize("kind", ["serial", "parallel"])
@@ -73,11 +75,14 @@ BAD: list[tuple[Stmt, str]] = [
     (nest(Barrier(Scope.LOCAL), "threadIdx.x"), "no barrier for local memory"),
     (nest(Prefetch(TMP, i)), "tmp is not declared here"),
     (nest(Prefetch(IN, load(IN, i))), "the offset is float32, not int64"),
-    (nest(Shuffle(OUT, (i,), ONE, 1)), "exchanged outside of every block and thread loop"),
+    (nest(Shuffle(OUT, (i,), ONE, 1)), "values is outside of every block and thread loop"),
     (nest(Shuffle(OUT, (i,), ONE, 3), "threadIdx.x"), "the distance 3 is not one of"),
     (nest(Shuffle(OUT, (i,), const(1), 1), "threadIdx.x"), "the value stored to out is int64"),
     (Instruction("nop", ()), "an instruction has no operands"),
     (nest(Instruction("f", ((IN, (i,)),))), "x is written but is not an output"),
+    (nest(Instruction("vnni.dot_16x4", ((OUT, (i,)),))), "takes 3 operands, got 1"),
+    (nest(Instruction(MMA, ((OUT, (i,)),) * 2), "threadIdx.x"), "takes 3 operands, got 2"),
+    (nest(Instruction(MMA, ((OUT, (i,)),) * 3)), "cannot be operand c of mma"),
     (loops(GOOD, (Var("a"), 2, "parallel"), (Var("b"), 2, "serial"), (i, 8, "parallel")),
      "the parallel loop over i is inside a loop of another kind"),
     (loops(GOOD, (Var("a"), 2, "parallel"), (i, 8, "threadIdx.x")), "inside a parallel loop"),

@@ -111,8 +111,8 @@ class Access:
         relation = domain_of(self.reader).access(self.indices, self.tensor.shape)
         if not relation.exact:
             return False
-        fixed = [n for n, axis in enumerate(self.axes) if axis not in self.moving]
-        return decide(lambda: without_inputs(relation.map, fixed).is_injective()) is True
+        still = [n for n, axis in enumerate(self.axes) if axis not in self.moving]
+        return decide(lambda: without_inputs(relation.map, still).is_injective()) is True
 
     @cached_property
     def is_once(self) -> bool:
@@ -137,14 +137,12 @@ class Access:
     def _steps(self) -> tuple[Mapping[Axis, int | None], ...]:
         """For each dimension, isl's answer for the step of each axis that occurs in the index."""
         domain = domain_of(self.reader)
-        return tuple(
-            {
-                axis: domain.step(index, axis)
-                for axis in self.axes
-                if axis.extent != 1 and axis in set(walk(index))
-            }
-            for index in self.indices
-        )
+        found: list[Mapping[Axis, int | None]] = []
+        for index in self.indices:
+            inside = set(walk(index))
+            axes = [axis for axis in self.axes if axis.extent != 1 and axis in inside]
+            found.append({axis: domain.step(index, axis) for axis in axes})
+        return tuple(found)
 
 
 @lru_cache(maxsize=1024)

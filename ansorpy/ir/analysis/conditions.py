@@ -7,8 +7,8 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Masks
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -85,7 +85,7 @@ def share_held(*conditions: Expr, unknown: float = 1.0) -> float:
     return share
 
 
-def held_at(axes: Sequence[Axis], conditions: Sequence[Expr]) -> npt.NDArray[np.bool_]:
+def held_at(axes: Sequence[Axis], conditions: Sequence[Expr]) -> Masks:
     """An array, with one dimension per axis, that is True where all *conditions* hold.
 
     The conditions use no other axes.

@@ -96,11 +96,8 @@ def decided(op: CompareOp, low: int, high: int) -> bool | None:
         case CompareOp.EQ:
             return False if low > 0 or high < 0 else True if low == high else None
         case _:
-            known = decided(_OPPOSITE[op], low, high)
+            known = decided(op.negation, low, high)
             return None if known is None else not known
-
-
-_OPPOSITE = {CompareOp.GE: CompareOp.LT, CompareOp.GT: CompareOp.LE, CompareOp.NE: CompareOp.EQ}
 
 
 class Bounder:
@@ -187,20 +184,15 @@ class Bounder:
         return known if is_same or known is None or not (self.wraps(a) or self.wraps(b)) else None
 
     def _variable(self, v: Var) -> Interval:
-        known = self.ranges.get(v)
-        if known is not None:
-            return least(known[0]), most(known[1])
-        if isinstance(v, Axis):
-            return 0, most(v.extent) - 1
-        return (v.dim.low, v.dim.high) if isinstance(v, SizeVar) else (INT64_MIN, INT64_MAX)
+        low, high = self._range(v)
+        return least(low), most(high)
 
     # Bounds that depend on dimensions
 
     def extents(self, e: Expr) -> Extents:
         """The lowest and the highest value of an integer expression, by the sizes of dimensions."""
-        if not self._is_sized([e]):
-            return self.bounds(e)
-        return self._linear_extents(linear(e)) if e.dtype is DType.INT64 else self.bounds(e)
+        is_sized = e.dtype is DType.INT64 and self._is_sized([e])
+        return self._linear_extents(linear(e)) if is_sized else self.bounds(e)
 
     def _is_sized(self, parts: Iterable[Expr]) -> bool:
         """True if the bounds of *parts* depend on dimensions."""
@@ -283,6 +275,9 @@ class Bounder:
 
     def _reduced(self, e: Reduce) -> Interval | None:
         low, high = self.bounds(e.source)
+        if any(least(axis.extent) < 1 for axis in e.axes):  # there may be nothing to combine
+            identity = int(e.kind.identity(e.dtype))
+            low, high = min(low, identity), max(high, identity)
         terms = prod(most(axis.extent) for axis in e.axes)
         if terms == 1 or e.kind in (ReduceKind.MAX, ReduceKind.MIN):
             return low, high

@@ -10,7 +10,7 @@ opaque: an opaque index may be any element of its dimension, an opaque condition
 or nowhere.
 
 This module is independent of definitions and loop programs, so the analyses of both share it.  The
-first domain loads islpy.  Queries go through :func:`decide`, which limits and counts them.
+first domain loads islpy.  Queries go through :func:`decide`, which limits them.
 """
 
 from __future__ import annotations
@@ -44,26 +44,12 @@ from ansorpy.ir.symbols import Dim
 if TYPE_CHECKING:
     import islpy as isl
 
-__all__ = [
-    "COUNTS", "MAX_OPERATIONS", "Counts", "Domain", "Holds", "Relation", "box_of", "decide",
-    "without_inputs",
-]  # fmt: skip
+__all__ = ["MAX_OPERATIONS", "Domain", "Holds", "Relation", "decide", "without_inputs"]
 
 T = TypeVar("T")
 
 MAX_OPERATIONS = 100_000
 """Basic steps isl may take for one query: a few milliseconds.  Most need a few hundred steps."""
-
-
-@dataclass
-class Counts:
-    """Number of isl queries in this process, and how many of them ran out of operations."""
-
-    asked: int = 0
-    undecided: int = 0
-
-
-COUNTS = Counts()
 
 
 def decide(question: Callable[[], T], operations: int = MAX_OPERATIONS) -> T | None:
@@ -77,13 +63,11 @@ def decide(question: Callable[[], T], operations: int = MAX_OPERATIONS) -> T | N
     context = islpy.DEFAULT_CONTEXT
     context.reset_operations()
     context.set_max_operations(operations)
-    COUNTS.asked += 1
     try:
         return question()
     except islpy.Error as error:
         if "maximal number of operations" not in str(error):
             raise
-        COUNTS.undecided += 1
         return None
     finally:
         context.set_max_operations(0)
@@ -138,7 +122,7 @@ class Domain:
     ):
         self.extents = dict(extents)
         limits = tuple(map(most, extents.values()))
-        self.box = box_of(limits, name, tuple(v.name for v in extents), sizes)
+        self.box = _box_of(limits, name, tuple(v.name for v in extents), sizes)
         self._space = self.box.get_space()
         self._sizes = {dim: n for n, dim in enumerate(sizes)}
         self._position = {v: n for n, v in enumerate(extents)}
@@ -207,6 +191,10 @@ class Domain:
         if name is not None:
             found = found.set_tuple_name(islpy.dim_type.out, _isl_name(name))
         return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
+
+    def values(self, exprs: Sequence[Expr]) -> Relation:
+        """From each point of the :attr:`box` to the values of *exprs*; exact if none is opaque."""
+        return self.access(exprs, (0,) * len(exprs))
 
     def step(self, e: Expr, variable: Var) -> int | None:
         """The change of *e* in the :attr:`box` with one step of *variable*, whose extent exceeds 1.
@@ -342,11 +330,11 @@ _COMPARISONS: dict[CompareOp, Callable[[isl.PwAff], isl.Set]] = {
 
 
 @lru_cache(maxsize=1024)
-def box_of(
+def _box_of(
     extents: tuple[int, ...],
-    name: str | None = None,
-    variables: tuple[str, ...] = (),
-    sizes: tuple[Dim, ...] = (),
+    name: str | None,
+    variables: tuple[str, ...],
+    sizes: tuple[Dim, ...],
 ) -> isl.Set:
     """The points from 0 up to *extents*, in a tuple called *name* with the given *variables*.
 
@@ -355,8 +343,10 @@ def box_of(
     import islpy
 
     dims = islpy.dim_type.set
-    found = islpy.Set.universe(_anonymous(len(extents), sizes))
+    space = islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, len(sizes), len(extents))
+    found = islpy.Set.universe(space)
     for n, dim in enumerate(sizes):
+        found = found.set_dim_name(islpy.dim_type.param, n, _isl_name(dim.name))
         found = found.lower_bound_val(islpy.dim_type.param, n, dim.low)
         found = found.upper_bound_val(islpy.dim_type.param, n, dim.high)
     for d, extent in enumerate(extents):
@@ -373,15 +363,6 @@ def without_inputs(relation: isl.Map, dims: Sequence[int]) -> isl.Map:
     for d in sorted(dims, reverse=True):
         relation = relation.project_out(islpy.dim_type.in_, d, 1)
     return relation
-
-
-def _anonymous(dims: int, sizes: Sequence[Dim] = ()) -> isl.Space:
-    import islpy
-
-    space = islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, len(sizes), dims)
-    for n, dim in enumerate(sizes):
-        space = space.set_dim_name(islpy.dim_type.param, n, _isl_name(dim.name))
-    return space
 
 
 def _isl_name(name: str) -> str:

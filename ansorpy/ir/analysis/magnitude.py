@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.ir.builders import abs as absolute
 from ansorpy.ir.builders import cos, exp, maximum, sin
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import (
@@ -101,9 +100,9 @@ class _Magnitudes:
             case Call(Function.NEG | Function.ABS, (x,)):
                 return self.expr(x)
             case Call(fn, (x,)) if fn in _SLOPES and x.dtype.is_float:
-                return absolute(e) + _SLOPES[fn](x, e) * self.expr(x)
+                return abs(e) + _SLOPES[fn](x, e) * self.expr(x)
             case _:
-                return absolute(e)
+                return abs(e)
 
     def _of_two(self, e: Expr, op: BinaryOp, a: Expr, b: Expr) -> Expr:
         of_a, of_b = self.expr(a), self.expr(b)
@@ -115,19 +114,19 @@ class _Magnitudes:
             case BinaryOp.MIN | BinaryOp.MAX:
                 return maximum(of_a, of_b)
             case BinaryOp.DIV:
-                return (of_a + absolute(e) * of_b) / absolute(b)
+                return (of_a + abs(e) * of_b) / abs(b)
             case _:
-                return absolute(e)
+                return abs(e)
 
 
 _SLOPES: dict[Function, Callable[[Expr, Expr], Expr]] = {
     Function.EXP: lambda x, value: value,
-    Function.LOG: lambda x, value: 1.0 / absolute(x),
+    Function.LOG: lambda x, value: 1.0 / abs(x),
     Function.SQRT: lambda x, value: 0.5 / value,
-    Function.RSQRT: lambda x, value: 0.5 * value / absolute(x),
+    Function.RSQRT: lambda x, value: 0.5 * value / abs(x),
     Function.TANH: lambda x, value: 1.0 - value * value,
     Function.ERF: lambda x, value: 1.1283791670955126 * exp(-(x * x)),
-    Function.SIN: lambda x, value: absolute(cos(x)),
-    Function.COS: lambda x, value: absolute(sin(x)),
+    Function.SIN: lambda x, value: abs(cos(x)),
+    Function.COS: lambda x, value: abs(sin(x)),
 }
 """Absolute slopes of functions, given the operand and the function's value."""

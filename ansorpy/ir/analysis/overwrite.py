@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ansorpy.ir.analysis.structural_equality import same_structure
-from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.loops import (
     Buffer,
     For,
@@ -89,10 +89,7 @@ def _is_read_as_stored(given: Buffer, output: Buffer, body: Stmt) -> bool:
                     continue
                 if not isinstance(stmt, Store) or stmt.buffer is not output:
                     return False
-                if expr is not stmt.value or not _same(load.indices, stmt.indices):
+                is_there = all(map(same_structure, load.indices, stmt.indices))
+                if expr is not stmt.value or not is_there:
                     return False
     return True
-
-
-def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
-    return all(same_structure(x, y) for x, y in zip(a, b, strict=True))

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from operator import is_
+from typing import TypeVar
 
-from ansorpy.ir.expr import (
-    Binary,
-    Call,
-    Cast,
-    Compare,
-    Const,
-    Expr,
-    Load,
-    Reduce,
-    Select,
-    children,
-)
+from ansorpy.ir.expr import Expr, children
+from ansorpy.ir.operands import LABELS, with_operands
 
-__all__ = ["LONG", "SHORT", "operands_first", "shared_parts", "unique_nodes"]
+__all__ = ["LONG", "SHORT", "operands_first", "post_order", "shared_parts", "unique_nodes"]
+
+T = TypeVar("T", bound=Hashable)
 
 LONG = 1000
 """An expression of up to this many nodes is printed in full."""
@@ -61,16 +55,21 @@ def shared_parts(roots: Sequence[Expr]) -> list[Expr]:
 
 def operands_first(roots: Sequence[Expr]) -> Iterator[Expr]:
     """Yield each distinct node once, after its operands."""
-    seen: set[Expr] = set()
+    return post_order(roots, children)
+
+
+def post_order(roots: Sequence[T], below: Callable[[T], Sequence[T]]) -> Iterator[T]:
+    """Yield each node that is reached from *roots* once, after those *below* it, depth first."""
+    seen: set[T] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
-        e, is_ready = stack.pop()
+        node, is_ready = stack.pop()
         if is_ready:
-            yield e
-        elif e not in seen:
-            seen.add(e)
-            stack.append((e, True))
-            stack.extend((part, False) for part in reversed(children(e)))
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((part, False) for part in reversed(below(node)))
 
 
 def unique_nodes(root: Expr) -> Expr:
@@ -88,57 +87,12 @@ def unique_nodes(root: Expr) -> Expr:
     kept: dict[Expr, Expr] = {}
     known: dict[Hashable, Expr] = {}
     for e in operands_first([root]):
-        own = children(e)
+        own, label = children(e), LABELS.get(type(e))
         parts = tuple([kept[part] for part in own])
-        value = _value(e, parts)
+        value: Hashable = e if label is None else (type(e), label(e), parts)
         same = known.get(value)
         if same is None:
-            is_new = any(part is not old for part, old in zip(parts, own, strict=True))
-            same = known[value] = _rebuilt(e, parts) if is_new else e
+            is_old = all(map(is_, parts, own))
+            same = known[value] = e if is_old else with_operands(e, parts)
         kept[e] = same
     return kept[root]
-
-
-def _value(e: Expr, parts: tuple[Expr, ...]) -> Hashable:
-    """A key that is equal for equal expressions; *parts* are the operands of *e*."""
-    match e:
-        case Const(value, kind):
-            # Floats that differ only in sign are different; so are 0 and False.
-            return Const, kind, value.hex() if isinstance(value, float) else (type(value), value)
-        case Binary(op):
-            return Binary, op, parts
-        case Compare(cmp):
-            return Compare, cmp, parts
-        case Call(fn):
-            return Call, fn, parts
-        case Select():
-            return Select, parts
-        case Cast(to):
-            return Cast, to, parts
-        case Load(source):
-            return Load, source, parts
-        case Reduce(combiner, _, axes):
-            return Reduce, combiner, axes, parts
-        case _:
-            return e
-
-
-def _rebuilt(e: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """*e* with *parts* as its operands."""
-    match e:
-        case Binary(op):
-            return Binary(op, parts[0], parts[1])
-        case Compare(cmp):
-            return Compare(cmp, parts[0], parts[1])
-        case Call(fn):
-            return Call(fn, parts)
-        case Select():
-            return Select(parts[0], parts[1], parts[2])
-        case Cast(to):
-            return Cast(to, parts[0])
-        case Load(source):
-            return Load(source, parts)
-        case Reduce(kind, _, axes):
-            return Reduce(kind, parts[0], axes)
-        case _:
-            raise TypeError(f"{type(e).__name__} has no operands")

@@ -16,7 +16,7 @@ from typing import Any
 
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.flops import flops
-from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.expr import (
     Axis,
     AxisKind,
@@ -84,8 +84,7 @@ def anchor_name(dag: ComputeDAG) -> str:
     """
     op = max(dag.computes, key=flops)
     reduced = [e.kind.value for e in walk(op.body) if isinstance(e, Reduce)]
-    tensors = {e.source for e in walk(op.body) if isinstance(e, Load)}
-    name = f"{reduced[0] if reduced else 'map'} of {len(tensors)} tensors"
+    name = f"{reduced[0] if reduced else 'map'} of {len(loads_of(op))} tensors"
     name += f", {len(op.axes)} + {len(op.reduce_axes)} axes"
     return f"{name}, windows" if any(True for _ in _windows(op)) else name
 

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable
 from typing import Any
 
-from ansorpy.ir.expr import (
-    Binary,
-    Call,
-    Cast,
-    Compare,
-    Const,
-    Expr,
-    Load,
-    Reduce,
-    Select,
-    Var,
-)
+from ansorpy.ir.expr import Expr, Reduce, Var, children
 from ansorpy.ir.loops import Alloc, Buffer, For, Let, Program, Stmt
+from ansorpy.ir.operands import LABELS
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["same_structure"]
@@ -62,31 +51,18 @@ def _quickly(a: Node, b: Node) -> bool | None:
         kind = type(x)
         if kind is not type(y):
             return False
-        parts = _OPERANDS.get(kind)
-        if parts is None:
+        label = LABELS.get(kind)
+        if label is None or kind is Reduce:
             return False if isinstance(x, Var) else None
-        (own, inner), (others, inside) = parts(x), parts(y)
-        if len(inner) != len(inside):
+        inner, others = children(x), children(y)
+        if len(inner) != len(others) or label(x) != label(y):
             return False
-        if own != others or (kind is Const and not _same_number(x.value, y.value)):
-            return False
-        waiting += zip(inner, inside, strict=True)
+        waiting += zip(inner, others, strict=True)
     return None
 
 
 _SMALL = 500
 """Pairs of expressions to look at before shared ones are worth recording."""
-
-_OPERANDS: dict[type, Callable[[Any], tuple[object, Sequence[Expr]]]] = {
-    Const: lambda e: (e.dtype, ()),
-    Binary: lambda e: (e.op, (e.a, e.b)),
-    Compare: lambda e: (e.op, (e.a, e.b)),
-    Call: lambda e: (e.fn, e.args),
-    Select: lambda e: (None, (e.cond, e.then, e.other)),
-    Cast: lambda e: (e.type, (e.x,)),
-    Load: lambda e: (id(e.source), e.indices),
-}
-"""What an expression is apart from its operands, and these."""
 
 
 class _Comparison:
@@ -133,7 +109,7 @@ class _Comparison:
         return (a.shape, a.dtype, a.constant) == (b.shape, b.dtype, b.constant)
 
     def _fields(self, a: Any, b: Any) -> bool:
-        names = _names(a)
+        names = a.__match_args__
         return all(self.same(getattr(a, name), getattr(b, name)) for name in names)
 
     def _for(self, a: For, b: For) -> bool:
@@ -173,17 +149,6 @@ class _Comparison:
         for x, y in zip(a, b, strict=True):
             self.bind(x, y)
         return True
-
-
-def _names(node: Any) -> tuple[str, ...]:
-    """The names of the fields of *node*."""
-    kind = type(node)
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(field.name for field in fields(node))
-    return _NAMES[kind]
-
-
-_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def _like(a: Buffer, b: Buffer) -> bool:

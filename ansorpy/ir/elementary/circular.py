@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.elementary.parts import FORMATS, bits, fma, polynomial, select
+from ansorpy.ir.elementary.parts import FORMATS, bits, fma, polynomial
 from ansorpy.ir.expr import Expr
 
 __all__ = ["cos_single", "sin_single"]

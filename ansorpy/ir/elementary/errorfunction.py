@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ansorpy.ir.builders import select
 from ansorpy.ir.elementary.exponential import exp_double
-from ansorpy.ir.elementary.parts import absolute, clamped, polynomial, select
+from ansorpy.ir.elementary.parts import clamped, polynomial
 from ansorpy.ir.expr import Expr
 
 __all__ = ["erf_double", "erf_single"]
@@ -14,7 +15,7 @@ def erf_single(x: Expr) -> Expr:
     inside = clamped(x, -4.0, 4.0)
     square = inside * inside
     y = inside * polynomial(square, _ERF_ABOVE) / polynomial(square, _ERF_BELOW)
-    return select(absolute(x) < 1e-4, x * 1.1283791670955126, y)
+    return select(abs(x) < 1e-4, x * 1.1283791670955126, y)
 
 
 _ERF_ABOVE = (
@@ -31,10 +32,10 @@ def erf_double(x: Expr) -> Expr:
     """Error function: rational near 0, ``1 - exp(-x * x) * rational(|x|)`` beyond (Cephes)."""
     square = x * x
     near = x * polynomial(square, _NEAR_ABOVE) / polynomial(square, _NEAR_BELOW)
-    size = clamped(absolute(x), 0.0, 6.0)  # beyond, the result is exactly 1
+    size = clamped(abs(x), 0.0, 6.0)  # beyond, the result is exactly 1
     ratio = polynomial(size, _FAR_ABOVE) / polynomial(size, _FAR_BELOW)
     far = 1.0 - exp_double(-(size * size)) * ratio
-    return select(absolute(x) < 1.0, near, select(x < 0.0, -far, far))
+    return select(abs(x) < 1.0, near, select(x < 0.0, -far, far))
 
 
 _NEAR_ABOVE = (

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from ansorpy.ir.builders import select
 from ansorpy.ir.elementary.parts import (
     LN2_DOUBLE,
     LN2_SINGLE,
     LOG2_E,
-    absolute,
     clamped,
     fma,
     polynomial,
-    select,
     split_integer,
 )
 from ansorpy.ir.expr import Call, Expr, Function
@@ -63,7 +62,7 @@ def tanh_single(x: Expr) -> Expr:
     inside = clamped(x, -7.90531110763549805, 7.90531110763549805)
     square = inside * inside
     y = inside * polynomial(square, _TANH_ABOVE) / polynomial(square, _TANH_BELOW)
-    return select(absolute(x) < 0.0004, x, y)
+    return select(abs(x) < 0.0004, x, y)
 
 
 _TANH_ABOVE = (
@@ -80,7 +79,7 @@ def tanh_double(x: Expr) -> Expr:
     square = x * x
     ratio = polynomial(square, _TANH_DOUBLE_ABOVE) / polynomial(square, _TANH_DOUBLE_BELOW)
     near = fma(x * ratio, square, x)
-    size = absolute(x)
+    size = abs(x)
     far = 1.0 - 2.0 / (exp_double(size * 2.0) + 1.0)
     return select(size < 0.625, near, select(x < 0.0, -far, far))
 

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from ansorpy.ir.elementary.parts import (
-    INFINITY,
-    LN2_DOUBLE,
-    LN2_SINGLE,
-    NAN,
-    equal,
-    fma,
-    mantissa,
-    polynomial,
-    select,
-)
+from math import inf, nan
+
+from ansorpy.ir.builders import select
+from ansorpy.ir.elementary.parts import LN2_DOUBLE, LN2_SINGLE, fma, mantissa, polynomial
 from ansorpy.ir.expr import Expr
 
 __all__ = ["log_double", "log_single"]
@@ -62,6 +55,6 @@ def _normal_mantissa(x: Expr, smallest: float, lift: int) -> tuple[Expr, Expr]:
 
 
 def _limits(x: Expr, y: Expr) -> Expr:
-    y = select(equal(x, INFINITY), x, y)
-    y = select(equal(x, 0.0), -INFINITY, y)
-    return select(x >= 0.0, y, NAN)
+    y = select(x.equal(inf), x, y)
+    y = select(x.equal(0.0), -inf, y)
+    return select(x >= 0.0, y, nan)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Select
+from ansorpy.ir.expr import Call, Expr, Function, as_expr
 
 __all__ = [
-    "FORMATS", "INFINITY", "LN2_DOUBLE", "LN2_SINGLE", "LOG2_E", "NAN", "absolute", "bits",
-    "clamped", "equal", "fma", "from_bits", "mantissa", "number", "polynomial", "select",
-    "split_integer",
+    "FORMATS", "LN2_DOUBLE", "LN2_SINGLE", "LOG2_E", "bits", "clamped", "fma", "from_bits",
+    "mantissa", "polynomial", "split_integer",
 ]  # fmt: skip
 
-INFINITY, NAN = float("inf"), float("nan")
 LOG2_E = 1.44269504088896341
 # The high parts have few enough bits that their products with an exponent are exact.
 LN2_SINGLE = 0.693359375, -2.12194440e-4
@@ -41,27 +40,18 @@ FORMATS = {
 }
 
 
-def number(value: float, like: Expr) -> Const:
-    """The constant *value* in the type of *like*."""
-    return Const(value, like.dtype)
-
-
 def fma(a: Expr, b: Expr | float, c: Expr | float) -> Expr:
     """``a * b + c``."""
-    return Call(Function.FMA, tuple(x if isinstance(x, Expr) else number(x, a) for x in (a, b, c)))
+    kind = a.dtype
+    return Call(Function.FMA, (a, as_expr(b, kind), as_expr(c, kind)))
 
 
 def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
     """Evaluate a polynomial by Horner's scheme; *coefficients* start with the highest power."""
-    total: Expr = number(coefficients[0], x)
+    total = as_expr(coefficients[0], x.dtype)
     for coefficient in coefficients[1:]:
         total = fma(total, x, coefficient)
     return total
-
-
-def absolute(x: Expr) -> Expr:
-    """``|x|``."""
-    return Call(Function.ABS, (x,))
 
 
 def bits(x: Expr) -> Expr:
@@ -74,23 +64,9 @@ def from_bits(x: Expr) -> Expr:
     return Call(Function.FROM_BITS, (x,))
 
 
-def select(cond: Expr, then: Expr | float, other: Expr | float) -> Expr:
-    """*then* where *cond* holds, else *other*; at least one of the two must be an expression."""
-    like = then if isinstance(then, Expr) else other
-    assert isinstance(like, Expr)
-    sides = (x if isinstance(x, Expr) else number(x, like) for x in (then, other))
-    return Select(cond, *sides)
-
-
-def equal(x: Expr, value: float) -> Expr:
-    """``x == value``."""
-    return x.equal(number(value, x))
-
-
 def clamped(x: Expr, low: float, high: float) -> Expr:
     """*x* clamped to ``low .. high``; a NaN stays a NaN."""
-    x = Binary(BinaryOp.MIN, x, number(high, x))
-    return Binary(BinaryOp.MAX, x, number(low, x))
+    return maximum(minimum(x, high), low)
 
 
 def split_integer(x: Expr, factor: float) -> Expr:
@@ -114,7 +90,7 @@ def mantissa(x: Expr, lifted: Expr | None = None, lift: int = 0) -> tuple[Expr, 
     bias = float(step + form.bias)
     if lifted is None:
         return m, biased - bias
-    return m, biased - select(lifted, number(bias + lift, x), bias)
+    return m, biased - select(lifted, as_expr(bias + lift, x.dtype), bias)
 
 
 _ROOT = {DType.FLOAT32: 0x3F3504F3, DType.FLOAT64: 0x3FE6A09E667F3BCD}

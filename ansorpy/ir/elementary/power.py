@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
+from ansorpy.ir.builders import floor, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.parts import (
     FORMATS,
-    INFINITY,
     LOG2_E,
-    NAN,
-    absolute,
     bits,
     clamped,
-    equal,
     fma,
     from_bits,
     mantissa,
-    number,
     polynomial,
-    select,
 )
-from ansorpy.ir.expr import Call, Const, Expr, Function
+from ansorpy.ir.expr import Const, Expr
 
 __all__ = ["constant_power", "power_single"]
 
@@ -36,14 +33,14 @@ def constant_power(x: Expr, exponent: Expr) -> Expr | None:
         case 3:
             return x * x * x
         case -1 if x.dtype.is_float:
-            return number(1.0, x) / x
+            return 1.0 / x
         case _:
             return None
 
 
 def power_single(x: Expr, y: Expr) -> Expr:
     """``x ** y`` with C's special cases: logarithm and exponential in float64."""
-    magnitude = absolute(x)
+    magnitude = abs(x)
     exponent = y.astype(DType.FLOAT64) * _log2(magnitude.astype(DType.FLOAT64))
     return _cases(x, y, magnitude, _exp2(exponent).astype(DType.FLOAT32))
 
@@ -54,8 +51,8 @@ def _log2(x: Expr) -> Expr:
     s = (m - 1.0) / (m + 1.0)
     series = polynomial(s * s, [2 / k for k in range(17, 0, -2)])
     y = fma(s * series, LOG2_E, n)
-    y = select(equal(x, 0.0), -INFINITY, y)
-    return select(x < INFINITY, y, x)
+    y = select(x.equal(0.0), -inf, y)
+    return select(x < inf, y, x)
 
 
 def _exp2(t: Expr) -> Expr:
@@ -77,17 +74,13 @@ _EXP_SERIES = (
 
 def _cases(x: Expr, y: Expr, magnitude: Expr, result: Expr) -> Expr:
     """*result* with the sign and the special cases that C99 defines for ``pow``."""
-    whole = _floor(y).equal(y)
+    whole = floor(y).equal(y)
     half = y * 0.5
-    odd = whole & _floor(half).not_equal(half)
+    odd = whole & floor(half).not_equal(half)
     negative = bits(x) >= 1 << 31  # from the bits, as zeros have a sign too
     result = select(odd & negative, -result, result)
-    fraction_of_negative = (x < 0.0) & (magnitude < INFINITY) & _floor(y).not_equal(y)
-    result = select(fraction_of_negative, NAN, result)
-    result = select(x.not_equal(x) | y.not_equal(y), NAN, result)
-    unit_minus = equal(x, -1.0) & equal(absolute(y), INFINITY)
-    return select(equal(x, 1.0) | equal(y, 0.0) | unit_minus, 1.0, result)
-
-
-def _floor(x: Expr) -> Expr:
-    return Call(Function.FLOOR, (x,))
+    fraction_of_negative = (x < 0.0) & (magnitude < inf) & floor(y).not_equal(y)
+    result = select(fraction_of_negative, nan, result)
+    result = select(x.not_equal(x) | y.not_equal(y), nan, result)
+    unit_minus = x.equal(-1.0) & abs(y).equal(inf)
+    return select(x.equal(1.0) | y.equal(0.0) | unit_minus, 1.0, result)

@@ -6,14 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ansorpy.arrays import Ints
+from ansorpy.arrays import Ints, Masks
+from ansorpy.ir.interpret.products import NOT_COMMITTED
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Stmt, walk_stmts
 
 __all__ = ["Arrived", "Copies", "boxes_in"]
-
-NOT_COMMITTED = -1
 
 
 def boxes_in(stmt: Stmt) -> frozenset[Stmt]:
@@ -85,7 +83,7 @@ class Copies:
         """Drop the copies to *buffer*, which no longer exists."""
         self.started = [copy for copy in self.started if copy.buffer is not buffer]
 
-    def _mask(self, threads: Ints) -> npt.NDArray[np.bool_]:
+    def _mask(self, threads: Ints) -> Masks:
         mask = np.zeros(len(self.committed), dtype=np.bool_)
         mask[threads] = True
         return mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,27 +16,26 @@ from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Reduce, Var
 from ansorpy.ir.interpret.contraction import contract
-from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
+from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, flat_index
 from ansorpy.ir.interpret.numerics import COMBINE, Value
 from ansorpy.ir.loops import Buffer
-from ansorpy.ir.sizes import fixed, refuse_dims
+from ansorpy.ir.sizes import fixed, fixed_all, refuse_dims
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["Arrays", "TensorReader", "checked_inputs", "of_routine", "reduced", "run_dag"]
 
-Arrays = Mapping[PlaceholderOp, npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+Arrays: TypeAlias = (
+    Mapping[PlaceholderOp, npt.ArrayLike]
+    | Mapping[str, npt.ArrayLike]
+    | Mapping[PlaceholderOp | str, npt.ArrayLike]
+)
+"""Arrays by placeholder or by its name."""
 
 # Points evaluated at a time: limits memory, but large enough to make numpy's overhead small.
 CHUNK = 1 << 21
 
 
-def run_dag(
-    dag: ComputeDAG,
-    inputs: Mapping[PlaceholderOp, npt.ArrayLike]
-    | Mapping[str, npt.ArrayLike]
-    | Mapping[PlaceholderOp | str, npt.ArrayLike],
-    dtype: DType | None = None,
-) -> list[Array]:
+def run_dag(dag: ComputeDAG, inputs: Arrays, dtype: DType | None = None) -> list[Array]:
     """The outputs of *dag* for *inputs*, which are given by placeholder or name.
 
     With ``dtype=DType.FLOAT64`` all floating-point values are computed in float64.
@@ -102,7 +101,7 @@ class TensorReader(Evaluator):
         self, source: Tensor | Buffer, indices: tuple[Value, ...], frame: Frame, mask: Mask
     ) -> Value:
         assert isinstance(source, Tensor)
-        return self.elements(source, self.flat_index(source, indices, mask), mask)
+        return self.elements(source, self.position(source, indices, mask), mask)
 
     def elements(self, source: Tensor, at: Value, mask: Mask) -> Value:
         """The elements of *source* at flat positions *at*; anything where *mask* is False."""
@@ -110,20 +109,16 @@ class TensorReader(Evaluator):
         return held[at] if len(held) else np.zeros(np.shape(at), held.dtype)
 
     @staticmethod
-    def flat_index(source: Tensor, indices: tuple[Value, ...], mask: Mask) -> Value:
+    def position(source: Tensor, indices: tuple[Value, ...], mask: Mask) -> Value:
         """Row-major position; any valid position where *mask* is False."""
-        flat: Value = 0
-        for d, (index, extent) in enumerate(zip(indices, map(fixed, source.shape), strict=True)):
-            wrong = out_of_bounds(index, extent, mask)
-            if wrong is not None:
-                raise UsageError(
-                    f'"{source.name}" is read at {wrong} in dimension {d}, '
-                    f"which has {extent} elements",
-                    hint="guard the read with ap.select(condition, value, other)",
-                )
-            inside = index if mask is None else np.clip(index, 0, extent - 1)
-            flat = flat * extent + inside
-        return flat
+
+        def refused(where: str) -> UsageError:
+            return UsageError(
+                f'"{source.name}" is read {where}',
+                hint="guard the read with ap.select(condition, value, other)",
+            )
+
+        return flat_index(source.shape, indices, mask, refused)
 
 
 def reduced(
@@ -145,7 +140,7 @@ def of_routine(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array:
     """What the routine of *op* computes from *values*."""
     assert op.routine is not None
     inputs = [values[tensor] for tensor in loads_of(op)]
-    return op.routine.evaluate(inputs, tuple(map(fixed, op.shape)))
+    return op.routine.evaluate(inputs, fixed_all(op.shape))
 
 
 def _run_op(op: ComputeOp, reader: TensorReader) -> Array:
@@ -155,7 +150,7 @@ def _run_op(op: ComputeOp, reader: TensorReader) -> Array:
     if fast is not None:
         return fast
     kind = np.dtype(np.float64) if reader.wide and op.dtype.is_float else op.dtype.numpy
-    shape = tuple(map(fixed, op.shape))
+    shape = fixed_all(op.shape)
     axes = (*op.axes, *op.reduce_axes)
     inner = math.prod(fixed(axis.extent) for axis in op.reduce_axes)
     result = np.empty(shape, dtype=kind)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Masks
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -31,13 +31,15 @@ from ansorpy.ir.expr import (
     Var,
     children,
 )
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.interpret.numerics import BINARY, COMPARE, FUNCTIONS, Value, convert
 from ansorpy.ir.loops import Buffer
+from ansorpy.ir.sizes import fixed_all
 from ansorpy.ir.tensor import Tensor
 
-__all__ = ["Evaluator", "Frame", "Mask", "out_of_bounds"]
+__all__ = ["Evaluator", "Frame", "Mask", "flat_index"]
 
-Mask = npt.NDArray[np.bool_] | None
+Mask = Masks | None
 
 
 @dataclass
@@ -177,7 +179,26 @@ _COMPILERS: dict[type[Expr], Callable[..., Code]] = {
 }  # fmt: skip
 
 
-def out_of_bounds(index: Value, extent: int, mask: Mask) -> Any:
+def flat_index(
+    shape: Sequence[Extent],
+    indices: Sequence[Value],
+    mask: Mask,
+    refused: Callable[[str], Exception],
+) -> Value:
+    """The row-major position of elements; any valid position where *mask* is False.
+
+    *refused* makes the error for an index out of bounds, given the words that say where it is.
+    """
+    flat: Value = 0
+    for d, (index, extent) in enumerate(zip(indices, fixed_all(shape), strict=True)):
+        wrong = _out_of_bounds(index, extent, mask)
+        if wrong is not None:
+            raise refused(f"at {wrong} in dimension {d}, which has {extent} elements")
+        flat = flat * extent + (index if mask is None else np.clip(index, 0, max(extent - 1, 0)))
+    return flat
+
+
+def _out_of_bounds(index: Value, extent: int, mask: Mask) -> Any:
     """The first value of *index* outside ``[0, extent)`` where *mask* is True, or None."""
     if np.ndim(index) == 0 and mask is None:
         return None if 0 <= index < extent else index

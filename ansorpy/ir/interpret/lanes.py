@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array, Masks
 from ansorpy.ir.expr import Load, Var, walk
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.loops import (
@@ -53,10 +53,7 @@ class Launch:
         return self.threads * self._product(BLOCK_INDICES[: BLOCK_INDICES.index(kind)])
 
     def _product(self, kinds: tuple[ForKind, ...]) -> int:
-        total = 1
-        for kind in kinds:
-            total *= self.extents.get(kind, 1)
-        return total
+        return prod(self.extents.get(kind, 1) for kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -117,13 +114,13 @@ class Lanes:
             lanes = lanes.expand(loop.var, fixed(loop.extent))
         return store, lanes
 
-    def select(self, chosen: npt.NDArray[np.bool_]) -> Lanes:
+    def select(self, chosen: Masks) -> Lanes:
         """Only the lanes where *chosen* holds."""
         env = {key: v if np.ndim(v) == 0 else v[chosen] for key, v in self.env.items()}
         thread = self.thread if np.ndim(self.thread) == 0 else self.thread[chosen]
         return replace(self, env=env, count=int(chosen.sum()), thread=thread)
 
-    def spread(self, value: Value) -> npt.NDArray[Any]:
+    def spread(self, value: Value) -> Array:
         """*value* as an array of ``count``."""
         return np.broadcast_to(value, (self.count,))
 

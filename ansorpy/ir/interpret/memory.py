@@ -12,7 +12,7 @@ from ansorpy.errors import LoweringError
 from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.fragments import Fragment, fragment_lanes, in_lane
 from ansorpy.ir.interpret.copies import Arrived, Copies
-from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
+from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, flat_index
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.numerics import COMBINE, Value
 from ansorpy.ir.interpret.products import Products
@@ -93,17 +93,11 @@ class Memory(Evaluator):
         self, buffer: Buffer, indices: tuple[Value, ...], lanes: Lanes, mask: Mask = None
     ) -> Value:
         """Position in the storage; any valid position where *mask* is False."""
-        flat: Value = 0
-        for d, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
-            wrong = out_of_bounds(index, fixed(extent), mask)
-            if wrong is not None:
-                raise self.error(
-                    f"{buffer.name} is accessed at {wrong} in dimension {d}, "
-                    f"which has {extent} elements"
-                )
-            flat = flat * extent + (
-                index if mask is None else np.clip(index, 0, max(extent - 1, 0))
-            )
+
+        def refused(where: str) -> LoweringError:
+            return self.error(f"{buffer.name} is accessed {where}")
+
+        flat = flat_index(buffer.shape, indices, mask, refused)
         if buffer not in lanes.env:
             raise self.error(f"{buffer.name} is not allocated here")
         if buffer.fragment is not None and not self.whole_warps:
@@ -201,27 +195,25 @@ class Memory(Evaluator):
                 assert storage.fenced is not None
                 storage.fenced[copy.at] = True
             disputed = np.zeros(copy.at.shape, dtype=np.bool_)
-            log = self._log(copy.buffer, storage)
+            log = self._log(storage)
             found = log.write(copy.at, copy.thread, self._number(), disputed, disputed)
             if found is not None:
                 raise self._race(copy.buffer, *found)
 
     def note_read(self, buffer: Buffer, at: Ints, thread: int) -> None:
         """Record that *thread* reads elements *at* of shared memory now."""
-        found = self._log(buffer, self.storage[buffer]).read(
-            at, np.full(at.shape, thread), self._number()
-        )
+        found = self._log(self.storage[buffer]).read(at, np.full(at.shape, thread), self._number())
         if found is not None:
             raise self._race(buffer, *found)
 
     def _is_watched(self, buffer: Buffer) -> bool:
         return self.clock is not None and buffer.scope not in (Scope.LOCAL, Scope.WARP)
 
-    def _log(self, buffer: Buffer, storage: Storage) -> AccessLog:
+    def _log(self, storage: Storage) -> AccessLog:
         if storage.log is None:
             assert self.clock is not None
             size = len(storage.data)
-            storage.log = AccessLog(buffer, size, self.clock, agreement=self.agreement)
+            storage.log = AccessLog(size, self.clock, agreement=self.agreement)
         return storage.log
 
     def _watch_read(
@@ -232,7 +224,7 @@ class Memory(Evaluator):
         if mask is not None:
             wanted = np.broadcast_to(mask, shape)
             where, thread = where[wanted], thread[wanted]
-        found = self._log(buffer, storage).read(where, thread, self._number())
+        found = self._log(storage).read(where, thread, self._number())
         if found is not None:
             raise self._race(buffer, *found)
 
@@ -253,7 +245,7 @@ class Memory(Evaluator):
         unchanged, agreed = _equal(before, value), _equal(storage.data[where], value)
         if combined:
             unchanged = agreed = np.zeros(where.shape, dtype=np.bool_)
-        found = self._log(buffer, storage).write(where, thread, self._number(), unchanged, agreed)
+        found = self._log(storage).write(where, thread, self._number(), unchanged, agreed)
         if found is not None:
             raise self._race(buffer, *found)
 

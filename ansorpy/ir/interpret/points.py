@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import is_
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.arrays import Ints
+from ansorpy.arrays import Array, Floats, Ints, Masks
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Reduce, Var
 from ansorpy.ir.interpret.contraction import contract_at
-from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, of_routine, reduced
+from ansorpy.ir.interpret.dag import (
+    CHUNK,
+    Arrays,
+    TensorReader,
+    checked_inputs,
+    of_routine,
+    reduced,
+)
 from ansorpy.ir.interpret.evaluate import Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.loops import Buffer
 from ansorpy.ir.sizes import fixed, fixed_all
-from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["evaluate_points"]
 
 
 def evaluate_points(
     dag: ComputeDAG,
-    inputs: Mapping[PlaceholderOp, npt.ArrayLike]
-    | Mapping[str, npt.ArrayLike]
-    | Mapping[PlaceholderOp | str, npt.ArrayLike],
+    inputs: Arrays,
     op: Tensor,
     points: npt.ArrayLike,
     *,
     wide: bool = True,
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """The elements of *op* at *points*, an (n, ndim) array of indices.
 
     If *wide*, in float64 arithmetic; otherwise every value is rounded to its declared type.
@@ -52,13 +55,13 @@ def evaluate_points(
     if op not in dag.ops:
         raise UsageError(f'"{op.name}" is not part of the definition')
     reader = _PointReader(dict(checked_inputs(dag, inputs, wide=wide)), wide)
-    flat = reader.flat_index(op, tuple(at.T), None)
+    flat = reader.position(op, tuple(at.T), None)
     with np.errstate(all="ignore"):
         found = reader.elements(op, np.broadcast_to(flat, len(at)), None)
     return np.asarray(found, dtype=np.float64)
 
 
-def _where(at: Ints, mask: npt.NDArray[np.bool_]) -> Ints:
+def _where(at: Ints, mask: Masks) -> Ints:
     """The positions where *mask* holds; the two arrays are broadcast together."""
     shape = np.broadcast_shapes(at.shape, mask.shape)
     found: Ints = np.broadcast_to(at, shape)[np.broadcast_to(mask, shape)]
@@ -82,9 +85,9 @@ class _Points(Frame):
 class _PointReader(TensorReader):
     """Computes elements of an operator when they are first read."""
 
-    def __init__(self, values: dict[Tensor, npt.NDArray[Any]], wide: bool):
+    def __init__(self, values: dict[Tensor, Array], wide: bool):
         super().__init__(values, wide=wide)
-        self._known: dict[Tensor, npt.NDArray[np.bool_]] = {}
+        self._known: dict[Tensor, Masks] = {}
         self._values = values
 
     def load(
@@ -124,7 +127,7 @@ class _PointReader(TensorReader):
             some = todo[start : start + step]
             self._values[op].reshape(-1)[some] = self._bodies(op, some)
 
-    def _bodies(self, op: ComputeOp, flat: Ints) -> npt.NDArray[Any]:
+    def _bodies(self, op: ComputeOp, flat: Ints) -> Array:
         indices = np.unravel_index(flat, fixed_all(op.shape)) if op.shape else ()
         if self.wide:
             fast = contract_at(op, indices, lambda t, at: np.asarray(self.elements(t, at, None)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ansorpy.ir.loops import Buffer, Stmt
 __all__ = ["NOT_COMMITTED", "Products", "UnderWay"]
 
 NOT_COMMITTED = -1
-"""The group number of instructions not committed to a group yet."""
+"""The group number of copies and instructions not committed to a group yet."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Products:
         """Form the next group of each of *threads* from the instructions since its last commit."""
         taking_part = set(threads.tolist())
         self.started = [
-            UnderWay(p.statement, p.thread, int(self.committed[p.thread]), p.total, p.at, p.reads)
+            replace(p, group=int(self.committed[p.thread]))
             if p.group == NOT_COMMITTED and p.thread in taking_part
             else p
             for p in self.started

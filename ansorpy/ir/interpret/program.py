@@ -53,7 +53,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     Wait,
-    walk_stmts,
+    launch_extents,
 )
 from ansorpy.ir.sizes import fixed, refuse_dims
 
@@ -189,8 +189,7 @@ class Machine:
         for key in lanes.env:
             if isinstance(key, Buffer) and key.scope is Scope.LOCAL:
                 kept[key] = self.memory.storage[key]
-                self.memory.storage[key] = Storage.undefined(key, lanes.count)
-                lanes.env[key] = np.arange(lanes.count) * key.size
+                self._local(key, lanes)
         return kept
 
     def _hardware(self, s: For, lanes: Lanes) -> None:
@@ -212,20 +211,13 @@ class Machine:
     def _launch(self, s: For, lanes: Lanes) -> None:
         if self.memory.clock is not None:
             raise LoweringError(f"a loop over {s.kind.value} inside a parallel loop")
-        extents: dict[ForKind, int] = {}
-        for inner in walk_stmts(s):
-            if isinstance(inner, For) and inner.kind in LAUNCH_INDICES:
-                extents[inner.kind] = max(extents.get(inner.kind, 1), fixed(inner.extent))
-        launch = Launch(extents)
+        extents = launch_extents(s).items()
+        launch = Launch({kind: max(1, fixed(extent)) for kind, extent in extents})
         self.memory.begin(Clock(launch.blocks, launch.threads), agreement=False)
         self.memory.copies = Copies(launch.blocks * launch.threads, boxes_in(s))
         self.memory.products = Products(launch.blocks * launch.threads)
         started = replace(lanes, env=dict(lanes.env), launch=launch)
-        kept = {}
-        for key in started.env:
-            if isinstance(key, Buffer) and key.scope is Scope.LOCAL:
-                kept[key] = self.memory.storage[key]
-                self._local(key, started)
+        kept = self._fresh_locals(started)
         self._hardware(s, started)
         self.memory.storage.update(kept)
         self.memory.end()
@@ -269,14 +261,14 @@ class Machine:
         """Allocate one instance per lane, and per thread that an inner loop will bind."""
         extents = {} if lanes.launch is None else lanes.launch.extents
         strides: dict[ForKind, int] = {}
-        size = fixed(buffer.size)
+        size, instances = fixed(buffer.size), 1
         for kind, extent in extents.items():
             if kind not in lanes.env:
-                strides[kind] = size
-                size *= extent
+                strides[kind] = size * instances
+                instances *= extent
         self.spread[buffer] = strides
-        self.memory.storage[buffer] = Storage.undefined(buffer, lanes.count * size // buffer.size)
-        lanes.env[buffer] = 0 if lanes.count == 1 else np.arange(lanes.count) * size
+        self.memory.storage[buffer] = Storage.undefined(buffer, lanes.count * instances)
+        lanes.env[buffer] = 0 if lanes.count == 1 else np.arange(lanes.count) * size * instances
 
     def _in_warps(self, buffer: Buffer, lanes: Lanes) -> None:
         """Allocate one instance per team; all indices of its threads must be bound."""

@@ -12,7 +12,6 @@ import numpy as np
 from ansorpy.arrays import Ints, Masks
 from ansorpy.errors import LoweringError
 from ansorpy.ir.interpret.numerics import Value
-from ansorpy.ir.loops import Buffer
 
 __all__ = ["AccessLog", "Clock", "Race"]
 
@@ -52,8 +51,7 @@ class Clock:
 class AccessLog:
     """Last writer and readers of each element of one buffer, during one parallel region."""
 
-    def __init__(self, buffer: Buffer, size: int, clock: Clock, *, agreement: bool):
-        self.buffer = buffer
+    def __init__(self, size: int, clock: Clock, *, agreement: bool):
         self.clock = clock
         # Iterations of a parallel loop may write the same value, because tiles may overlap.
         self.agreement = agreement

@@ -76,7 +76,7 @@ class Agreement:
         found = at.apply_range(at.reverse())
         if exact:
             parallel = [var for _, var in site.parallel]
-            thread = domain.access(parallel, (0,) * len(parallel)).map
+            thread = domain.values(parallel).map
             found = found - thread.apply_range(thread.reverse())
         pairs = Pairs(facts, site, domain, found, exact=exact)
         self._compare(store.value, pairs, _Comparison(self._packed_uses, generally=generally))

@@ -81,17 +81,13 @@ def _not_negative(condition: Expr) -> Expr | None:
         case Compare(op, a, b) if a.dtype is DType.INT64 and op in _DIFFERENCES:
             sign, offset = _DIFFERENCES[op]
             return (a - b if sign > 0 else b - a) - offset
-        case Call(Function.NOT, (Compare(op, a, b),)) if op in _OPPOSITE:
-            return _not_negative(Compare(_OPPOSITE[op], a, b))
+        case Call(Function.NOT, (Compare(op, a, b),)):
+            return _not_negative(Compare(op.negation, a, b))
     return None
 
 
 _DIFFERENCES = {
     CompareOp.GE: (1, 0), CompareOp.GT: (1, 1), CompareOp.LE: (-1, 0), CompareOp.LT: (-1, 1),
-}  # fmt: skip
-_OPPOSITE = {
-    CompareOp.GE: CompareOp.LT, CompareOp.LT: CompareOp.GE,
-    CompareOp.GT: CompareOp.LE, CompareOp.LE: CompareOp.GT,
 }  # fmt: skip
 
 

@@ -88,9 +88,6 @@ class Clock:
         return self
 
 
-_COUNTS = ("phase", "copies", "products", "fences", "register_fences")
-"""The counts that statements increment."""
-
 _SEEN = (
     "arrived", "finished", "fenced_copies", "published", "released", "fenced", "visible_copies",
 )  # fmt: skip
@@ -197,25 +194,23 @@ class _Launch:
 
 def _counts(s: Stmt) -> Counter[str]:
     """The amount that a statement adds to each count."""
-    if isinstance(s, SYNCHRONISING):
-        return Counter({name: 1 for name in _COUNTS if _adds_to(s) == name})
+    match s:
+        case Barrier():
+            return Counter(phase=1)
+        case Commit(Async.COPIES):
+            return Counter(copies=1)
+        case Commit():
+            return Counter(products=1)
+        case Fence(Scope.SHARED):
+            return Counter(fences=1)
+        case Fence():
+            return Counter(register_fences=1)
     found: Counter[str] = Counter()
     for part in substatements(s):
         found.update(_counts(part))
     if isinstance(s, For) and s.kind not in LAUNCH_INDICES:
         return Counter({name: n * s.extent for name, n in found.items()})
     return found
-
-
-def _adds_to(s: Stmt) -> str | None:
-    match s:
-        case Barrier():
-            return "phase"
-        case Commit(kind):
-            return kind.value
-        case Fence(scope):
-            return "fences" if scope is Scope.SHARED else "register_fences"
-    return None
 
 
 def _synchronises(s: Stmt) -> bool:

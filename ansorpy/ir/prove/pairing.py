@@ -109,7 +109,7 @@ class Pairs:
         Raises:
             Differ: Some depend on data.
         """
-        found = self.domain.access(exprs, (0,) * len(exprs))
+        found = self.domain.values(exprs)
         if not found.exact:
             raise Differ("an index or value depends on data", by_data=True)
         return found.map
@@ -168,7 +168,7 @@ class Writer:
             Differ: Only one of the two has it, or it writes different elements in them.
         """
         counted = (*self.around, *self.inside)
-        number = self.domain.access(counted, (0,) * len(counted)).map
+        number = self.domain.values(counted).map
         number = number.intersect_domain(self.domain.box)
         both = instances.flat_product(_same(len(self.inside)))
         pairs = self._pairs(number.apply_range(both).apply_range(number.reverse()), chain)
@@ -198,7 +198,7 @@ class Writer:
 
     def image(self, exprs: Sequence[Expr]) -> isl.Map:
         """From executions to the values of *exprs*."""
-        found = self.domain.access(exprs, (0,) * len(exprs))
+        found = self.domain.values(exprs)
         if not found.exact:
             raise Differ(f'which element "{self.line}" writes depends on data', by_data=True)
         return found.map.intersect_domain(self.points.may)

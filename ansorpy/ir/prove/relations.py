@@ -128,7 +128,7 @@ class Points:
         """The value of an affine *e* in the execution *at*."""
         import islpy
 
-        found = self.domain.access([self.digits.expr(e)], (0,)).map
+        found = self.domain.values([self.digits.expr(e)]).map
         for d, n in enumerate(at):
             found = found.fix_val(islpy.dim_type.in_, d, islpy.Val(n))
         return example(found.range())[0]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import Self
 
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, most
@@ -23,7 +24,7 @@ from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 
-__all__ = ["Access", "Home", "Position", "Region", "Site"]
+__all__ = ["Access", "Home", "Position", "Region", "Site", "SiteContext"]
 
 
 LONGEST_LINE = 200
@@ -91,8 +92,8 @@ class Access:
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
-    """A statement that accesses memory or synchronises threads, with its context.
+class SiteContext:
+    """The context of a statement.
 
     Args:
         nodes: The statements around it, outermost first; it is in child ``position[n]`` of node n.
@@ -101,19 +102,30 @@ class Site:
         conditions: Conditions that all hold whenever the statement runs.
         index: The variable of each hardware index that is bound here.
         homes: The places where the buffers in scope are created.
+        region: The region that it is in, if any.
         sizes: The dimensions of the program.
     """
 
+    nodes: tuple[Stmt, ...] = ()
+    position: Position = ()
+    extents: Mapping[Var, Extent] = field(default_factory=dict)
+    values: Mapping[Var, Expr] = field(default_factory=dict)
+    conditions: tuple[Expr, ...] = ()
+    index: Mapping[ForKind, Var] = field(default_factory=dict)
+    homes: Mapping[Buffer, Home] = field(default_factory=dict)
+    region: Region | None = None
+    sizes: tuple[Dim, ...] = ()
+
+    def inside(self, node: Stmt, child: int = 0) -> Self:
+        """The context of child number *child* of *node*."""
+        return replace(self, nodes=(*self.nodes, node), position=(*self.position, child))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Site(SiteContext):
+    """A statement that accesses memory or synchronises threads, with its context."""
+
     stmt: Stmt
-    nodes: tuple[Stmt, ...]
-    position: Position
-    extents: Mapping[Var, Extent]
-    values: Mapping[Var, Expr]
-    conditions: tuple[Expr, ...]
-    index: Mapping[ForKind, Var]
-    homes: Mapping[Buffer, Home]
-    region: Region | None
-    sizes: tuple[Dim, ...]
     accesses: tuple[Access, ...] = ()
 
     @cached_property
@@ -126,34 +138,28 @@ class Site:
     @cached_property
     def serial(self) -> tuple[tuple[int, Var], ...]:
         """Level and variable of each loop around it that runs its iterations one by one."""
-        return tuple(
-            (level, node.var)
-            for level, node in enumerate(self.nodes)
-            if isinstance(node, For) and node.kind is not ForKind.PARALLEL
-            and node.kind not in LAUNCH_INDICES
-        )  # fmt: skip
+        return self._loops(lambda kind: kind not in (ForKind.PARALLEL, *LAUNCH_INDICES))
 
     @cached_property
     def parallel(self) -> tuple[tuple[int, Var], ...]:
         """Level and variable of each parallel loop around it."""
-        return tuple(
-            (level, node.var)
-            for level, node in enumerate(self.nodes)
-            if isinstance(node, For) and node.kind is ForKind.PARALLEL
-        )
+        return self._loops(lambda kind: kind is ForKind.PARALLEL)
 
     @cached_property
     def loops(self) -> tuple[tuple[int, Var], ...]:
         """Level and variable of each loop around it, except loops over hardware indices."""
-        return tuple(sorted((*self.parallel, *self.serial), key=lambda loop: loop[0]))
+        return self._loops(lambda kind: kind not in LAUNCH_INDICES)
 
     @cached_property
     def carrying(self) -> tuple[tuple[int, Var], ...]:
         """Level and variable of each loop around it whose iterations run one after another."""
+        return self._loops(lambda kind: not kind.is_bound and kind is not ForKind.PARALLEL)
+
+    def _loops(self, are_meant: Callable[[ForKind], bool]) -> tuple[tuple[int, Var], ...]:
         return tuple(
-            (level, var)
-            for level, var in self.serial
-            if getattr(self.nodes[level], "kind", None) is not ForKind.VTHREAD
+            (level, node.var)
+            for level, node in enumerate(self.nodes)
+            if isinstance(node, For) and are_meant(node.kind)
         )
 
     def home(self, buffer: Buffer) -> Home:

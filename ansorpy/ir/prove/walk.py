@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.dtypes import DType
@@ -20,7 +20,7 @@ from ansorpy.ir.expr import (
     children,
     const,
 )
-from ansorpy.ir.extents import Extent, extreme, least, most
+from ansorpy.ir.extents import least, most
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
@@ -42,11 +42,11 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     Wait,
+    launch_extents,
     walk_stmts,
 )
-from ansorpy.ir.prove.sites import Access, Home, Position, Region, Site
+from ansorpy.ir.prove.sites import Access, Home, Region, Site, SiteContext
 from ansorpy.ir.sizes import fixed, fixed_all
-from ansorpy.ir.symbols import Dim, SizeOp
 
 __all__ = ["SYNCHRONISING", "sites_of"]
 
@@ -65,34 +65,8 @@ def sites_of(program: Program) -> tuple[Site, ...]:
     """The sites of *program* in program order."""
     homes = {param.buffer: Home(None) for param in program.params}
     walker = _Walker()
-    walker.stmt(program.body, _Around(homes=homes, sizes=program.dims))
+    walker.stmt(program.body, SiteContext(homes=homes, sizes=program.dims))
     return tuple(walker.sites)
-
-
-@dataclass(frozen=True)
-class _Around:
-    """The context of a statement (see :class:`Site`)."""
-
-    nodes: tuple[Stmt, ...] = ()
-    position: Position = ()
-    extents: Mapping[Var, Extent] = field(default_factory=dict)
-    values: Mapping[Var, Expr] = field(default_factory=dict)
-    conditions: tuple[Expr, ...] = ()
-    index: Mapping[ForKind, Var] = field(default_factory=dict)
-    homes: Mapping[Buffer, Home] = field(default_factory=dict)
-    region: Region | None = None
-    sizes: tuple[Dim, ...] = ()
-
-    def inside(self, node: Stmt, child: int = 0) -> _Around:
-        """The context of child number *child* of *node*."""
-        return replace(self, nodes=(*self.nodes, node), position=(*self.position, child))
-
-    def site(self, stmt: Stmt, accesses: Sequence[Access]) -> Site:
-        """*stmt* as a site."""
-        return Site(
-            stmt, self.nodes, self.position, self.extents, self.values, self.conditions,
-            self.index, self.homes, self.region, self.sizes, tuple(accesses),
-        )  # fmt: skip
 
 
 class _Walker:
@@ -100,7 +74,7 @@ class _Walker:
         self.sites: list[Site] = []
         self.negations: dict[Expr, Expr] = {}
 
-    def stmt(self, s: Stmt, around: _Around) -> None:
+    def stmt(self, s: Stmt, around: SiteContext) -> None:
         """Add the sites of *s*."""
         match s:
             case Seq(body):
@@ -128,7 +102,7 @@ class _Walker:
             case _:
                 self._leaf(s, around)
 
-    def _for(self, s: For, around: _Around) -> None:
+    def _for(self, s: For, around: SiteContext) -> None:
         inner = around.inside(s)
         if s.kind in LAUNCH_INDICES:
             self.stmt(s.body, _bound(s, around, inner))
@@ -139,7 +113,7 @@ class _Walker:
             inner = _in_parallel(s, around, inner)
         self.stmt(s.body, inner)
 
-    def _leaf(self, s: Stmt, around: _Around) -> None:
+    def _leaf(self, s: Stmt, around: SiteContext) -> None:
         match s:
             case Store(buffer, indices, value, reduce):
                 accesses = [*self._loads((*indices, value))]
@@ -155,13 +129,16 @@ class _Walker:
                 accesses = []
             case _:
                 return
-        self.sites.append(around.site(s, accesses))
+        self._add(s, around, accesses)
 
-    def _reads(self, roots: Sequence[Expr], s: Stmt, around: _Around) -> None:
+    def _add(self, s: Stmt, around: SiteContext, accesses: Sequence[Access]) -> None:
+        self.sites.append(Site(**vars(around), stmt=s, accesses=tuple(accesses)))
+
+    def _reads(self, roots: Sequence[Expr], s: Stmt, around: SiteContext) -> None:
         """Add the loads that *s* evaluates before the statements inside it."""
         accesses = list(self._loads(roots))
         if accesses:
-            self.sites.append(around.inside(s, -1).site(s, accesses))
+            self._add(s, around.inside(s, -1), accesses)
 
     def _loads(self, roots: Sequence[Expr]) -> Iterator[Access]:
         """Each load in *roots*, with the conditions under which it is evaluated."""
@@ -223,15 +200,10 @@ def _some(s: For, conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return conditions if least(s.extent) >= 1 else (*conditions, as_expr(s.extent) > 0)
 
 
-def _bound(s: For, around: _Around, inner: _Around) -> _Around:
+def _bound(s: For, around: SiteContext, inner: SiteContext) -> SiteContext:
     """The context of the body of a loop over a block or thread index."""
     if around.region is None:
-        extents: dict[ForKind, Extent] = {}
-        for loop in walk_stmts(s):
-            if isinstance(loop, For) and loop.kind in LAUNCH_INDICES:
-                known = extents.get(loop.kind, loop.extent)
-                extents[loop.kind] = extreme(SizeOp.MAX, known, loop.extent)
-        region = Region(s, around.position, extents)
+        region = Region(s, around.position, launch_extents(s))
         inner = replace(inner, region=region, homes=_fresh(around))
     first, conditions = around.index.get(s.kind), _some(s, around.conditions)
     if first is None:
@@ -244,7 +216,7 @@ def _bound(s: For, around: _Around, inner: _Around) -> _Around:
     return replace(inner, values={**around.values, s.var: first}, conditions=conditions)
 
 
-def _in_parallel(s: For, around: _Around, inner: _Around) -> _Around:
+def _in_parallel(s: For, around: SiteContext, inner: SiteContext) -> SiteContext:
     """The context of the body of a parallel loop; each iteration has its own local buffers."""
     region = around.region
     if region is None:
@@ -260,7 +232,7 @@ def _is_collapsed(s: For) -> bool:
     return not any(isinstance(x, For) and x.kind is ForKind.PARALLEL for x in walk_stmts(body))
 
 
-def _fresh(around: _Around) -> dict[Buffer, Home]:
+def _fresh(around: SiteContext) -> dict[Buffer, Home]:
     """The homes of buffers where a region starts: its threads have their own local buffers."""
     return {
         buffer: Home(around.position) if buffer.scope is Scope.LOCAL else home

@@ -8,16 +8,14 @@ their affine form is canonical (:mod:`ansorpy.ir.rewrite.simplify`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from ansorpy.ir.analysis.structural_equality import same_structure
+from ansorpy.ir.builders import maximum, minimum
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
-    Binary,
-    BinaryOp,
     Call,
-    Compare,
     Const,
     Expr,
     ExprLike,
@@ -25,9 +23,11 @@ from ansorpy.ir.expr import (
     Select,
     Var,
     as_expr,
+    children,
     const,
     has_load,
 )
+from ansorpy.ir.operands import LABELS
 
 __all__ = ["ROWS", "Row", "apply_rows"]
 
@@ -61,14 +61,6 @@ c, d = Var("c"), Var("d")
 TRUE, FALSE = const(True, DType.BOOL), const(False, DType.BOOL)
 
 
-def _min(a: ExprLike, b: ExprLike) -> Expr:
-    return Binary(BinaryOp.MIN, as_expr(a), as_expr(b))
-
-
-def _max(a: ExprLike, b: ExprLike) -> Expr:
-    return Binary(BinaryOp.MAX, as_expr(a), as_expr(b))
-
-
 def _not(a: Expr) -> Expr:
     return Call(Function.NOT, (a,))
 
@@ -83,18 +75,18 @@ ROWS: tuple[Row, ...] = (
     Row((x % c) // d, lambda x, c, d: (x // d) % (c // d),
         lambda x, c, d: c > 0 and d > 0 and c % d == 0 and c > d),
     # Smallest and largest
-    Row(_min(x, x), lambda x: x),
-    Row(_max(x, x), lambda x: x),
-    Row(_min(c, d), lambda c, d: min(c, d)),
-    Row(_max(c, d), lambda c, d: max(c, d)),
-    Row(_min(c, x), lambda c, x: _min(x, c), lambda c, x: not isinstance(x, Const)),
-    Row(_max(c, x), lambda c, x: _max(x, c), lambda c, x: not isinstance(x, Const)),
-    Row(_min(_min(x, c), d), lambda x, c, d: _min(x, min(c, d))),
-    Row(_max(_max(x, c), d), lambda x, c, d: _max(x, max(c, d))),
-    Row(_min(_min(x, y), y), lambda x, y: _min(x, y)),
-    Row(_max(_max(x, y), y), lambda x, y: _max(x, y)),
-    Row(_max(_min(x, y), y), lambda x, y: y),
-    Row(_min(_max(x, y), y), lambda x, y: y),
+    Row(minimum(x, x), lambda x: x),
+    Row(maximum(x, x), lambda x: x),
+    Row(minimum(c, d), lambda c, d: min(c, d)),
+    Row(maximum(c, d), lambda c, d: max(c, d)),
+    Row(minimum(c, x), lambda c, x: minimum(x, c), lambda c, x: not isinstance(x, Const)),
+    Row(maximum(c, x), lambda c, x: maximum(x, c), lambda c, x: not isinstance(x, Const)),
+    Row(minimum(minimum(x, c), d), lambda x, c, d: minimum(x, min(c, d))),
+    Row(maximum(maximum(x, c), d), lambda x, c, d: maximum(x, max(c, d))),
+    Row(minimum(minimum(x, y), y), lambda x, y: minimum(x, y)),
+    Row(maximum(maximum(x, y), y), lambda x, y: maximum(x, y)),
+    Row(maximum(minimum(x, y), y), lambda x, y: y),
+    Row(minimum(maximum(x, y), y), lambda x, y: y),
     # Booleans
     Row(p & TRUE, lambda p: p),
     Row(TRUE & p, lambda p: p),
@@ -126,6 +118,7 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 Found = dict[str, Expr | int]
+_Root = tuple[type[Expr], Hashable]
 
 
 def apply_rows(e: Expr) -> Expr | None:
@@ -137,14 +130,10 @@ def apply_rows(e: Expr) -> Expr | None:
     return None
 
 
-def _root(e: Expr) -> tuple[object, ...]:
-    match e:
-        case Binary(op, _, _) | Compare(op, _, _):
-            return (type(e), op)
-        case Call(fn, _):
-            return (Call, fn)
-        case _:
-            return (type(e),)
+def _root(e: Expr) -> _Root:
+    """What *e* is apart from its operands."""
+    label = LABELS.get(type(e))
+    return type(e), None if label is None else label(e)
 
 
 def _match(left: Expr, e: Expr, found: Found) -> bool:
@@ -155,21 +144,7 @@ def _match(left: Expr, e: Expr, found: Found) -> bool:
         return _match_constant(left, e, found)
     if _root(left) != _root(e):
         return False
-    match left, e:
-        case Const(value, kind), Const(other, other_kind):
-            return kind is other_kind and value == other
-        case (Binary(_, a, b), Binary(_, ea, eb)) | (Compare(_, a, b), Compare(_, ea, eb)):
-            return _match(a, ea, found) and _match(b, eb, found)
-        case Call(_, args), Call(_, eargs):
-            return all(_match(a, ea, found) for a, ea in zip(args, eargs, strict=True))
-        case Select(cond, then, other), Select(econd, ethen, eother):
-            return (
-                _match(cond, econd, found)
-                and _match(then, ethen, found)
-                and _match(other, eother, found)
-            )
-        case _:
-            return False
+    return all(_match(a, b, found) for a, b in zip(children(left), children(e), strict=True))
 
 
 def _match_letter(left: _Letter, e: Expr, found: Found) -> bool:
@@ -185,8 +160,8 @@ def _match_constant(left: Var, e: Expr, found: Found) -> bool:
     return found.setdefault(left.name, int(e.value)) == int(e.value)
 
 
-def _by_root() -> dict[tuple[object, ...], tuple[Row, ...]]:
-    table: dict[tuple[object, ...], list[Row]] = {}
+def _by_root() -> dict[_Root, tuple[Row, ...]]:
+    table: dict[_Root, list[Row]] = {}
     for row in ROWS:
         table.setdefault(_root(row.left), []).append(row)
     return {root: tuple(rows) for root, rows in table.items()}

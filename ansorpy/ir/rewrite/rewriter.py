@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar, overload
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from operator import is_
+from typing import overload
 
-from ansorpy.ir.expr import (
-    Axis,
-    Binary,
-    Call,
-    Cast,
-    Compare,
-    Const,
-    Expr,
-    Load,
-    Reduce,
-    Select,
-    SizeVar,
-    Var,
-)
+from ansorpy.ir.expr import Cast, Expr, Load, Var, children
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -37,12 +26,12 @@ from ansorpy.ir.loops import (
     Store,
     Wait,
 )
+from ansorpy.ir.operands import with_operands
 from ansorpy.ir.tensor import Tensor
 
 __all__ = ["Rewriter", "map_children", "map_statements", "substitute", "without_casts"]
 
 ExprFn = Callable[[Expr], Expr]
-T = TypeVar("T")
 
 
 class Rewriter:
@@ -86,10 +75,13 @@ def map_children(
     e: Expr, fn: ExprFn, source: Callable[[Tensor | Buffer], Tensor | Buffer] | None = None
 ) -> Expr:
     """*e* with *fn* applied to its operands (and *source* to what it reads); *e* if unchanged."""
-    kind = type(e)
-    if kind is Load:
-        return _load(e, fn, source)  # type: ignore[arg-type]
-    return _EXPRS[kind](e, fn)
+    old = children(e)
+    new = tuple([fn(part) for part in old])  # a call through `map` would need more of the stack
+    if source is not None and isinstance(e, Load):
+        read = source(e.source)
+        if read is not e.source:
+            return Load(read, new)
+    return e if _same(old, new) else with_operands(e, new)
 
 
 def map_statements(s: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
@@ -113,55 +105,8 @@ def map_statements(s: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
     return s
 
 
-def _same(old: tuple[T, ...], new: tuple[T, ...]) -> bool:
-    return all(a is b for a, b in zip(old, new, strict=True))
-
-
-def _leaf(e: Expr, fn: ExprFn) -> Expr:
-    return e
-
-
-def _binary(e: Binary, fn: ExprFn) -> Expr:
-    a, b = fn(e.a), fn(e.b)
-    return e if a is e.a and b is e.b else Binary(e.op, a, b)
-
-
-def _compare(e: Compare, fn: ExprFn) -> Expr:
-    a, b = fn(e.a), fn(e.b)
-    return e if a is e.a and b is e.b else Compare(e.op, a, b)
-
-
-def _call(e: Call, fn: ExprFn) -> Expr:
-    args = tuple(fn(a) for a in e.args)
-    return e if _same(e.args, args) else Call(e.fn, args)
-
-
-def _select(e: Select, fn: ExprFn) -> Expr:
-    old = (e.cond, e.then, e.other)
-    cond, then, other = new = tuple(fn(x) for x in old)
-    return e if _same(old, new) else Select(cond, then, other)
-
-
-def _cast(e: Cast, fn: ExprFn) -> Expr:
-    x = fn(e.x)
-    return e if x is e.x else Cast(e.type, x)
-
-
-def _load(e: Load, fn: ExprFn, source: Callable[[Tensor | Buffer], Tensor | Buffer] | None) -> Expr:
-    indices = tuple(fn(i) for i in e.indices)
-    read = e.source if source is None else source(e.source)
-    return e if read is e.source and _same(e.indices, indices) else Load(read, indices)
-
-
-def _reduce(e: Reduce, fn: ExprFn) -> Expr:
-    source = fn(e.source)
-    return e if source is e.source else Reduce(e.kind, source, e.axes)
-
-
-_EXPRS: dict[type[Expr], Callable[..., Expr]] = {
-    Const: _leaf, Var: _leaf, Axis: _leaf, SizeVar: _leaf, Binary: _binary, Compare: _compare,
-    Call: _call, Select: _select, Cast: _cast, Reduce: _reduce,
-}  # fmt: skip
+def _same(old: Iterable[object], new: Iterable[object]) -> bool:
+    return all(map(is_, old, new))
 
 
 def _inside(r: Rewriter, s: Stmt) -> Stmt:
@@ -185,11 +130,11 @@ def _alloc(r: Rewriter, s: Alloc) -> Stmt:
     return s if buffer is s.buffer and body is s.body else Alloc(buffer, body)
 
 
-def _store(r: Rewriter, s: Store) -> Stmt:
+def _store(r: Rewriter, s: Store | AsyncCopy | Shuffle) -> Stmt:
     buffer, value = r._buffer(s.buffer), r.expr(s.value)
-    indices = tuple(r.expr(i) for i in s.indices)
+    indices = tuple(map(r.expr, s.indices))
     unchanged = buffer is s.buffer and value is s.value and _same(s.indices, indices)
-    return s if unchanged else Store(buffer, indices, value, s.reduce)
+    return s if unchanged else replace(s, buffer=buffer, indices=indices, value=value)
 
 
 def _prefetch(r: Rewriter, s: Prefetch) -> Stmt:
@@ -197,22 +142,8 @@ def _prefetch(r: Rewriter, s: Prefetch) -> Stmt:
     return s if buffer is s.buffer and offset is s.offset else Prefetch(buffer, offset)
 
 
-def _copy(r: Rewriter, s: AsyncCopy) -> Stmt:
-    buffer, value = r._buffer(s.buffer), r.expr(s.value)
-    indices = tuple(r.expr(i) for i in s.indices)
-    unchanged = buffer is s.buffer and value is s.value and _same(s.indices, indices)
-    return s if unchanged else AsyncCopy(buffer, indices, value, s.blocks)
-
-
 def _plain(r: Rewriter, s: Stmt) -> Stmt:
     return s
-
-
-def _shuffle(r: Rewriter, s: Shuffle) -> Stmt:
-    buffer, value = r._buffer(s.buffer), r.expr(s.value)
-    indices = tuple(r.expr(i) for i in s.indices)
-    unchanged = buffer is s.buffer and value is s.value and _same(s.indices, indices)
-    return s if unchanged else Shuffle(buffer, indices, value, s.distance)
 
 
 def _instruction(r: Rewriter, s: Instruction) -> Stmt:
@@ -225,8 +156,8 @@ def _instruction(r: Rewriter, s: Instruction) -> Stmt:
 
 _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
     Seq: _inside, For: _inside, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _plain,
-    Instruction: _instruction, AsyncCopy: _copy, Commit: _plain, Wait: _plain,
-    Prefetch: _prefetch, Shuffle: _shuffle, Fence: _plain,
+    Instruction: _instruction, AsyncCopy: _store, Commit: _plain, Wait: _plain,
+    Prefetch: _prefetch, Shuffle: _store, Fence: _plain,
 }  # fmt: skip
 
 

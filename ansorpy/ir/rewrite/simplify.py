@@ -71,7 +71,7 @@ class Simplifier(Rewriter):
     def expr(self, e: Expr) -> Expr:
         done = self._memo.get(e)
         if done is None:
-            done = self._sum(e) if _is_sum(e) else self.leave(super().expr(e))
+            done = self._sum(e) if _is_sum(e) else self.leave(map_children(e, self.expr))
             self._memo[e] = done
         return done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -112,9 +113,7 @@ class _ProgramAt(_AtSizes):
         if b not in self._buffers:
             strides = None if b.strides is None else _all_at(b.strides, self.sizes)
             shape = _all_at(b.shape, self.sizes)
-            self._buffers[b] = Buffer(
-                b.name, shape, b.dtype, b.scope, strides, b.fragment, b.swizzle
-            )
+            self._buffers[b] = replace(b, shape=shape, strides=strides)
         return self._buffers[b]
 
     def source(self, source: Tensor | Buffer) -> Tensor | Buffer:

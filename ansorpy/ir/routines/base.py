@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy.typing as npt
-
+from ansorpy.arrays import Array
 from ansorpy.ir.loops import Buffer, Stmt
 
 __all__ = ["Routine"]
@@ -16,7 +15,7 @@ __all__ = ["Routine"]
 
 @dataclass(frozen=True)
 class Routine(ABC):
-    """An algorithm that computes one tensor from others; its settings are integers and booleans.
+    """An algorithm that computes one tensor from others; its settings are booleans.
 
     ``name`` identifies it in files (:mod:`ansorpy.ir.routines.table`).
     """
@@ -28,12 +27,10 @@ class Routine(ABC):
         """The loops that compute *output*, every element of it, from *inputs*."""
 
     @abstractmethod
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         """The result of this *shape* in numpy, which interpreters use."""
 
     @property
-    def settings(self) -> dict[str, int]:
+    def settings(self) -> dict[str, bool]:
         """Its fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import Buffer, Stmt
@@ -44,9 +44,7 @@ class TruePlaces(Routine):
 
         return local("count", (1,), DType.INT64, run)
 
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         found = np.zeros(shape, np.int64)
         places = np.flatnonzero(inputs[0])
         found[: len(places)] = places
@@ -70,9 +68,7 @@ class Inverse(Routine):
 
         return seq(loop("i", n, lambda i: put(output, i, value=0)), loop("i", n, element))
 
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         found = np.zeros(shape, np.int64)
         found[inputs[0] % max(shape[0], 1)] = np.arange(shape[0])
         return found

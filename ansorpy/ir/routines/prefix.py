@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
+from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Buffer, Stmt
@@ -72,11 +73,9 @@ class Prefixes(Routine):
 
         return over_rows(rows, n * columns, of_row)
 
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         x = inputs[0]
-        summed = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
+        summed = x.astype(as_dtype(x.dtype).of_sums.numpy)
         turned = summed[:, ::-1] if self.backwards else summed
         run = (np.cumprod if self.product else np.cumsum)(turned, axis=1, dtype=summed.dtype)
         if self.exclusive:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.extents import most
@@ -64,9 +64,7 @@ class RowOrder(Routine):
             lambda items: local("before", (most(n),), DType.INT64, lambda b: run(items, b)),
         )  # fmt: skip
 
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         (x,) = inputs
         order = np.arange(shape[0])
         for column in range(x.shape[1] - 1, -1, -1):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.ir.expr import Binary, Expr, as_expr
 from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.loops import Buffer, ForKind, Stmt
@@ -95,9 +95,7 @@ class Scatters(Routine):
         each = row if by_row else elements
         return seq(loop("i", n, copied), loop("k", places.shape[1], each))
 
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         x, places, updates = inputs
         found = x.copy()
         to = np.broadcast_to(places, updates.shape)

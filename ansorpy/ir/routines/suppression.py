@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
@@ -101,9 +101,7 @@ class Suppression(Routine):
             lambda flag: in_blocks(n, _BLOCK, partial(block, flag), add_one),
         )  # fmt: skip
 
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         boxes, scores, most_kept, overlap, limit = inputs
         found = np.full(shape, -1, np.int64)
         for b, c in np.ndindex(shape[:2]):
@@ -241,7 +239,7 @@ def _overlap(own: Buffer, kept: Buffer, j: Expr) -> Expr:
     return select(union > 0.0, inside / union, 0.0)
 
 
-def _corners(boxes: npt.NDArray[Any], is_centred: bool) -> npt.NDArray[Any]:
+def _corners(boxes: Array, is_centred: bool) -> Array:
     """The least and largest coordinates of each box ``[n, 4]``."""
     first, second = boxes[:, :2], boxes[:, 2:]
     if is_centred:
@@ -250,11 +248,11 @@ def _corners(boxes: npt.NDArray[Any], is_centred: bool) -> npt.NDArray[Any]:
     return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
 
 
-def _shares(box: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _shares(box: Array, others: Array) -> Array:
     """Of the union of a box with each of the others, the share that is in both."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     inside = np.maximum(sides, 0).prod(axis=1)
     union = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], axis=1) - inside
-    shares: npt.NDArray[Any] = np.zeros_like(union)
+    shares: Array = np.zeros_like(union)
     np.divide(inside, union, out=shares, where=union > 0)
     return shares

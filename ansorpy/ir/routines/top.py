@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array, Ints
 from ansorpy.ir.builders import select
-from ansorpy.ir.dtypes import DType
+from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Call, Expr, Function, as_expr
 from ansorpy.ir.extents import AnyExtent, extreme, least, most
 from ansorpy.ir.loops import Buffer, ForKind, Stmt
@@ -85,9 +85,7 @@ class TopPlaces(Routine):
 
         return over_rows(rows, n, of_row)
 
-    def evaluate(
-        self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
+    def evaluate(self, inputs: Sequence[Array], shape: tuple[int, ...]) -> Array:
         return order_of(inputs[0], largest=self.largest)[:, : shape[1]]
 
     def _key(self, x: Buffer, row: Expr, i: Expr) -> Expr:
@@ -197,10 +195,9 @@ def _comparable(x: Expr) -> Expr:
     return x.astype(DType.INT32) if x.dtype is DType.BOOL else x
 
 
-def order_of(x: npt.NDArray[Any], *, largest: bool) -> npt.NDArray[np.int64]:
+def order_of(x: Array, *, largest: bool) -> Ints:
     """The places of the elements of each row of *x*, sorted as :class:`TopPlaces` sorts them."""
-    narrow = x.dtype.itemsize == 2 and x.dtype.kind not in "iu"
-    _, ranks = np.unique(x.astype(np.float32) if narrow else x, return_inverse=True)
+    wide = x.astype(np.float32) if as_dtype(x.dtype).is_half else x
+    _, ranks = np.unique(wide, return_inverse=True)
     ranks = ranks.reshape(x.shape)
-    order: npt.NDArray[np.intp] = np.argsort(-ranks if largest else ranks, axis=-1, kind="stable")
-    return order.astype(np.int64)
+    return np.argsort(-ranks if largest else ranks, axis=-1, kind="stable").astype(np.int64)

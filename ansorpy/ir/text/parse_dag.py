@@ -36,7 +36,7 @@ from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.extents import dim_of, extent_of
 
-__all__ = ["FORMAT", "VERSION", "parse_dag"]
+__all__ = ["FORMAT", "VERSION", "dag_from_dict"]
 
 FORMAT, VERSION = "ansorpy-dag", 1
 E = TypeVar("E", bound=Enum)
@@ -47,11 +47,11 @@ class _Bad(Exception):
     """A problem with the data, in a few words."""
 
 
-def parse_dag(data: object) -> ComputeDAG:
-    """The DAG that *data* describes.
+def dag_from_dict(data: object) -> ComputeDAG:
+    """The DAG that :func:`~ansorpy.ir.text.serialize.dag_to_dict` wrote.
 
     Raises:
-        ForeignFile: *data* is not a description of a DAG, or has another version.
+        ForeignFile: *data* is not such a description, or has another version.
     """
     try:
         return _parse(_mapping(data))

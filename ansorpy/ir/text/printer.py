@@ -311,5 +311,4 @@ _STMTS: dict[type[Stmt], Callable[..., Iterator[str]]] = {
     Instruction: _Printer._instruction, Prefetch: _Printer._prefetch, AsyncCopy: _Printer._copy,
     Commit: _Printer._commit, Wait: _Printer._wait,
     Shuffle: _Printer._shuffle, Fence: _Printer._fence,
-   
 }  # fmt: skip

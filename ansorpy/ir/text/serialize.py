@@ -31,7 +31,7 @@ from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.extents import dim_data, extent_data
-from ansorpy.ir.text.parse_dag import FORMAT, VERSION, parse_dag
+from ansorpy.ir.text.parse_dag import FORMAT, VERSION, dag_from_dict
 
 __all__ = ["dag_from_dict", "dag_to_dict", "structural_hash"]
 
@@ -43,15 +43,6 @@ def dag_to_dict(dag: ComputeDAG) -> dict[str, Any]:
         ValueError: A definition uses a free variable, or an attribute that is not plain data.
     """
     return _encode(dag, names=True)
-
-
-def dag_from_dict(data: object) -> ComputeDAG:
-    """The DAG that :func:`dag_to_dict` wrote.
-
-    Raises:
-        ForeignFile: *data* is not such a description, or has another version.
-    """
-    return parse_dag(data)
 
 
 def structural_hash(dag: ComputeDAG) -> str:
@@ -126,9 +117,7 @@ class _Rows:
         found = self._by_node.get(e)
         if found is None:
             row = self._row(e)
-            # bool, int and float constants of equal value are different rows.
-            key = tuple((type(item), item) for item in row)
-            found = self._by_row.setdefault(key, len(self.rows))
+            found = self._by_row.setdefault(tuple(row), len(self.rows))
             if found == len(self.rows):
                 self.rows.append(row)
             self._by_node[e] = found

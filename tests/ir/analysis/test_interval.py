@@ -177,3 +177,8 @@ def test_bounds_of_reductions() -> None:
     assert of(b.max(x[i, k], k)) == of(b.min(x[i, k], k)) == ((-3, 4), False)
     assert of(b.prod(x[i, k].astype("int32"), k)) == ((-1024, 1024), False)
     assert of(b.prod(x[i, k], k)) == ((-128, 127), True)
+
+    some = reduce_axis(dim("n", 0, 5), name="some")  # over nothing, the identity is the result
+    large = x[i, 0].astype("int64") + 10
+    assert of(b.sum(large, some)) == ((0, 70), False)
+    assert of(b.min(large, some)) == ((7, INT64_MAX), False)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 
 from ansorpy.ir.analysis.access import domain_of
-from ansorpy.ir.analysis.isl import COUNTS, Domain, decide
+from ansorpy.ir.analysis.isl import Domain, decide
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Const, Expr, Var
 from ansorpy.ir.tensor import compute, placeholder
@@ -92,13 +92,11 @@ def test_a_let_stands_for_its_value() -> None:
     assert domain.affine(Var("other")) is None
 
 
-def test_questions_that_take_too_long_are_undecided_and_counted() -> None:
+def test_questions_that_take_too_long_are_undecided() -> None:
     i, j = Var("i"), Var("j")
     relation = Domain({i: 77, j: 50}).access(((i + j * 3) // 7, (i + j * 5) % 11), (40, 11))
-    asked, undecided = COUNTS.asked, COUNTS.undecided
     assert decide(relation.map.is_injective, 10) is None
     assert decide(relation.map.is_injective) is False
-    assert (COUNTS.asked - asked, COUNTS.undecided - undecided) == (2, 1)
 
 
 def test_other_errors_of_isl_are_not_taken_for_the_limit() -> None:

@@ -129,6 +129,14 @@ def test_a_local_buffer_outside_a_parallel_loop_is_each_threads_own() -> None:
         run_out(Alloc(tmp, shared))
 
 
+def test_a_local_buffer_may_be_empty() -> None:
+    tmp = buffer("tmp", 0, scope="local")
+    copied = loops(Store(tmp, (j,), load(IN, j), None), (j, 0, "serial"))
+    for kind in ("serial", "parallel"):
+        body = Seq((copied, Store(OUT, (i,), load(IN, i), None)))
+        assert run_out(loops(Alloc(tmp, body), (i, 8, kind))) == X.tolist()
+
+
 def test_undefined_memory_is_an_error_that_names_the_statement() -> None:
     tmp = buffer("tmp", 8, scope="workspace")
     copy = loops(Store(OUT, (i,), load(tmp, i), None), (i, 8, "serial"))
