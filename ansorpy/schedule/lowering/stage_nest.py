@@ -272,7 +272,7 @@ class _StageNest(PartialSums):
         return made
 
     def _producer(self, stage: Stage, level: int) -> Producer:
-        region = self.outer.bounds.region(stage.name, self.name, level)
+        region = self.outer.bounds.region(stage.name)
         values = self._axis_values(level)
         together = stage.shared_by
         if together:

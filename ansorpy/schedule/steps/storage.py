@@ -170,7 +170,7 @@ class RfactorStep(Step):
         rest = tuple(Axis(i.name, i.extent, AxisKind.REDUCE) for i in reduce if i is not it)
         leaves = {a.name: a for a in (*axes, factored, *rest)}
         reduction = _reduce_relations(stage)
-        extents = iter_extents(reduction, reduction.root_extents)
+        extents = iter_extents(reduction)
         values = axis_exprs(reduction, leaves, extents)
         source = substitute(body.source, {a: values[a.name] for a in (*op.axes, *op.reduce_axes)})
         for split in reduction.relations:
