@@ -46,7 +46,7 @@ __all__ = [
     "is_computed_where_read", "is_elementwise", "is_repeated_in_tiles",
     "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
-    "reads_in_place", "reduce_extent", "space_extent",
+    "reads_in_place", "reduce_extent",
 ]  # fmt: skip
 
 JOBS_PER_CORE = 16
@@ -132,8 +132,7 @@ def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
     return any(
         has_reduce_iters(reader)
         and has_data_reuse(state, reader)
-        and prod(a.extent for a in (*reader.compute.axes, *reader.compute.reduce_axes))
-        > stage.op.size
+        and reader.op.size * reduce_extent(reader) > stage.op.size
         for reader in consumers(state, stage)
     )
 
@@ -289,11 +288,6 @@ def is_computed_where_read(state: State) -> bool:
     )
 
 
-def space_extent(stage: Stage) -> int:
-    """Product of the operator's space extents."""
-    return prod(axis.extent for axis in stage.compute.axes)
-
-
 def reduce_extent(stage: Stage) -> int:
     """Product of the operator's reduce extents; 1 if it has none."""
     return prod(axis.extent for axis in stage.compute.reduce_axes)
@@ -306,20 +300,20 @@ def needs_rfactor(state: State, stage: Stage, cores: int) -> bool:
     """
     if is_input(state, stage) or not stage.compute.reduce_axes:
         return False
-    space, reduction = space_extent(stage), reduce_extent(stage)
+    space, reduction = stage.op.size, reduce_extent(stage)
     if has_data_reuse(state, stage):
         return space <= reduction and space <= JOBS_PER_CORE * cores
-    return reduction > 1 and reduction > cores
+    return reduction > cores
 
 
 def needs_cross_thread_reduction(state: State, stage: Stage, target: Target) -> bool:
     """True when the threads of a block should share a reduction (CUDA's counterpart of rfactor)."""
     if is_input(state, stage) or not stage.compute.reduce_axes:
         return False
-    space, reduction = space_extent(stage), reduce_extent(stage)
+    space, reduction = stage.op.size, reduce_extent(stage)
     if has_data_reuse(state, stage):
         return space <= target.max_threads_per_block and space < reduction
-    return reduction > 1 and reduction > target.warp_size
+    return reduction > target.warp_size
 
 
 def num_common_outer_iterators(dag: ComputeDAG, op: Tensor, target: Tensor) -> int:

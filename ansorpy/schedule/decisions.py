@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 from operator import index
 from typing import TypeAlias
 
@@ -27,12 +26,12 @@ __all__ = [
     "OneOf",
     "Product",
     "cut",
+    "divisors",
     "factorizations",
     "known",
     "moves",
     "nearest",
     "open_columns",
-    "resolve",
     "value_of",
 ]  # fmt: skip
 
@@ -156,7 +155,8 @@ def _as_table(rows: tuple[tuple[int, ...], ...]) -> Ints:
 
 
 @lru_cache(maxsize=4096)
-def _divisors(n: int) -> tuple[int, ...]:
+def divisors(n: int) -> tuple[int, ...]:
+    """All divisors of *n*, in ascending order."""
     small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
     return tuple(sorted({*small, *(n // d for d in small)}))
 
@@ -176,7 +176,7 @@ def factorizations(extent: int, parts: int, max_innermost: int, tail: str = "gua
     return table[table[:, -1] <= max_innermost]
 
 
-def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
+def tiles_of(extent: int, tail: str) -> tuple[int, ...]:
     """Tile sizes worth trying for *extent*: its divisors and, depending on *tail*:
 
     ``shift``: products of 2, 3, 5 and 7 whose tiles exceed the extent in all by at most an eighth
@@ -189,20 +189,20 @@ def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
     three tiles of 24 take six.
     """
     if tail == "guard":
-        return _divisors(extent)
+        return divisors(extent)
     if tail == "cover":
         reach = min(extent * (WASTE + 1) // WASTE, LONGEST_COVER)
         found = {n for n in _smooth(reach) if _waste_little(extent, n)}
-        return tuple(sorted(found | {n for n in _divisors(extent) if n <= LONGEST_COVER}))
+        return tuple(sorted(found | {n for n in divisors(extent) if n <= LONGEST_COVER}))
     if tail == "even":
-        return tuple(sorted({*_divisors(extent), *(-(-extent // n) for n in range(1, extent))}))
+        return tuple(sorted({*divisors(extent), *(-(-extent // n) for n in range(1, extent))}))
     ragged = {n for n in _smooth(extent) if _waste_little(extent, n)}
     if extent > 2 * VECTOR:
         vectors = -(-extent // VECTOR) * VECTOR
         ragged |= {n for n in range(VECTOR, extent, VECTOR) if -(-extent // n) * n <= vectors}
     if tail == "peel":
         ragged |= set(range(1, min(extent, 2 * VECTOR) + 1))
-    return tuple(sorted({*_divisors(extent), *ragged}))
+    return tuple(sorted({*divisors(extent), *ragged}))
 
 
 def _waste_little(extent: int, tile: int) -> bool:
@@ -243,7 +243,7 @@ def _exact_rows(number: int, parts: int) -> tuple[tuple[int, ...], ...]:
         return ((number,),)
     return tuple(
         (first, *rest)
-        for first in _divisors(number)
+        for first in divisors(number)
         for rest in _exact_rows(number // first, parts - 1)
     )
 
@@ -276,11 +276,3 @@ def _both_ways(column: Ints, held: Ints) -> tuple[Ints, Ints]:
     below, above = np.arange(len(column)), np.arange(len(column))
     below[high], above[low] = low, high
     return below, above
-
-
-def resolve(factors: Product, values: Mapping[str, int]) -> Product:
-    """*factors* with every column that is in *values* replaced by its number."""
-    chosen = tuple(values.get(f, f) if isinstance(f, str) else f for f in factors)
-    number = prod(factor for factor in chosen if isinstance(factor, int))
-    left = open_columns(chosen)
-    return left if number == 1 and left else (number, *left)

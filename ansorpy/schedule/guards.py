@@ -16,11 +16,12 @@ from ansorpy.schedule.bounds.axes import overshoot, ragged
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import (
     Size,
-    above,
+    at_most,
     both,
     either,
     fails,
     is_multiple,
+    never,
     product,
 )
 
@@ -75,17 +76,16 @@ def _adds_nothing_beyond(bounds: Bounds, stage: Stage, split: SplitRelation) -> 
     Both operands are read along the axis from tiles that hold zeros there.
     """
     op = bounds.op(stage.name)
-    axes = [a for a in op.reduce_axes if a.name == split.parent]
-    if not axes or not isinstance(op.body, Reduce) or op.body.kind is not ReduceKind.SUM:
-        return False
-    source = op.body.source
-    if not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
-        return False
-    return all(
-        _covers_iterations(bounds, stage, split, e)
-        and (is_zero_beyond(bounds, e, axes[0]) or _is_fragment(bounds, e, axes[0]))
-        for e in (source.a, source.b)
-    )
+    axis = next((a for a in op.reduce_axes if a.name == split.parent), None)
+    match op.body:
+        case Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, a, b), _) if axis is not None:
+            return all(
+                _covers_iterations(bounds, stage, split, e)
+                and (is_zero_beyond(bounds, e, axis) or _is_fragment(bounds, e, axis))
+                for e in (a, b)
+            )
+        case _:
+            return False
 
 
 def _covers_iterations(bounds: Bounds, stage: Stage, split: SplitRelation, e: Expr) -> bool:
@@ -159,7 +159,7 @@ def differing_lanes(
     """
     found: dict[str, Size] = dict.fromkeys(vectors, 0)
     for split, needed in guards.items():
-        if isinstance(needed, int) and not needed:
+        if never(needed):
             continue
         terms = _terms(stage, split.parent, extents)
         alike = _alike(terms, extents, extents[split.parent], vectors)
@@ -182,7 +182,7 @@ def _alike(
             if term.loops == {name}:
                 others = [other.factor for other in terms if other is not term]
                 whole = product(is_multiple(n, extents[name]) for n in (*others, end))
-                alike = both(both(term.plain, fails(above(term.factor, 1))), whole)
+                alike = both(both(term.plain, at_most(term.factor, 1)), whole)
         found[name] = both(both(free, vector), alike)
         free = both(free, fails(found[name]))
     return found

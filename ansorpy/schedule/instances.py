@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.isl import Domain
-from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Expr, Var, as_expr
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Expr, Var, as_expr
 from ansorpy.ir.extents import Extent, Symbolic, least, most
 from ansorpy.ir.loops import BLOCK_THREADS, ForKind
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, overshoot
+from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, known_extents, overshoot
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
@@ -110,7 +110,7 @@ def instances(state: State) -> dict[str, Instances]:
     """
     bounds = Bounds(state, {})
     made: dict[str, Instances] = {}
-    for name in bounds.inlined_dag.ops:
+    for name in bounds.inlined_dag.ops:  # raises if a compute location is not legal
         bounds.extents(name)
     for name in bounds.inlined_dag.ops:
         _make(bounds, name, made)
@@ -122,7 +122,7 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
     if name in made:
         return made[name]
     stage = bounds.state.stage(name)
-    op, extents = bounds.op(name), _numbers(bounds, name)
+    op, extents = bounds.op(name), known_extents(bounds.extents(name))
     outer: tuple[Loop, ...] = ()
     kept: tuple[Kept, ...] | None = None
     if stage.attach is not None:
@@ -155,22 +155,14 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
 
 def _around_sums(stage: Stage, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
     """*loops* as lowering nests them: threads that share a sum enclose the reduction."""
-    reduce = [loop for loop in loops if stage.iter(loop.name).kind is AxisKind.REDUCE]
+    summed = {it.name for it in stage.reduce_iters}
+    reduce = [loop for loop in loops if loop.name in summed]
     shared = next((loop for loop in reduce if loop.kind in BLOCK_THREADS), None)
     if shared is None:
         return loops
     first = loops.index(reduce[0])
     others = [loop for loop in loops if loop is not shared]
     return (*others[:first], shared, *others[first:])
-
-
-def _numbers(bounds: Bounds, name: str) -> dict[str, Extent]:
-    """The extent of every axis and loop of a stage."""
-    found: dict[str, Extent] = {}
-    for key, size in bounds.extents(name).items():
-        assert isinstance(size, int | Symbolic), f"{key} is still open"
-        found[key] = size
-    return found
 
 
 def _local(
@@ -211,9 +203,7 @@ def _kept(bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[Loop]) 
     inner |= {loop.var: as_expr(0) for loop in outer if loop.kind in together}
     values = {axis.name: substitute(value, inner) for axis, value in host.axes.items()}
     ranges = {loop.var: (0, loop.extent - 1) for loop in outer}
-    for span, end in zip(
-        bounds.region(stage.name, host.stage.name, level), bounds.ends(stage.name), strict=True
-    ):
+    for span, end in zip(bounds.region(stage.name), bounds.ends(stage.name), strict=True):
         assert isinstance(span.extent, int | Symbolic)
         start = start_of(span, values)
         low, high = extents_of(start, ranges)

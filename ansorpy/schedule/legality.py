@@ -25,7 +25,7 @@ from ansorpy.errors import AnsorpyError, ScheduleError
 from ansorpy.ir.analysis.access import Access, accesses
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.isl import decide
-from ansorpy.ir.expr import AxisKind, Expr, Reduce, ReduceKind, Var, as_expr, walk
+from ansorpy.ir.expr import Expr, Reduce, ReduceKind, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.loops import (
     BLOCK_INDICES,
@@ -40,11 +40,11 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.text.printer import text
 from ansorpy.ir.verify import verify
-from ansorpy.schedule.bounds.axes import is_ragged
+from ansorpy.schedule.bounds.axes import shifted
 from ansorpy.schedule.instances import Instances, Kept, Loop, instances
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.shared_memory import is_in_shared
-from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.stage import Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -316,23 +316,15 @@ def _require_same_block(reader: Instances, producer: Instances) -> None:
 # Overlapping tiles
 
 
-def _overlapping(found: Instances) -> list[str]:
-    """The loops whose tiles overlap."""
-    return [
-        r.parent for r in found.stage.relations
-        if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, found.extents)
-    ]  # fmt: skip
-
-
 def _require_one_writer(found: Instances, checked: Checked) -> None:
     """Check that threads of a kernel write different elements, which overlapping tiles share."""
     bound = [loop.var for loop in found.own if loop.kind in LAUNCH_INDICES and loop.extent != 1]
-    overlapping = _overlapping(found)
+    overlapping = shifted(found.stage, found.extents)
     if not overlapping or not bound:
         return
     _demand(
         _is_one(found, [found.axes[axis] for axis in found.op.axes], bound), found, checked,
-        f'tiles of "{overlapping[0]}" overlap, and several threads write the same elements',
+        f'tiles of "{overlapping[0].parent}" overlap, and several threads write the same elements',
         'split by factors that divide, or with tail="guard", or bind another loop',
     )  # fmt: skip
 
@@ -356,10 +348,11 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
     """
     body = found.op.body
     adds = isinstance(body, Reduce) and body.kind in (ReduceKind.SUM, ReduceKind.PROD)
-    overlapping = _overlapping(found)
+    overlapping = shifted(found.stage, found.extents)
     if not overlapping or not adds:
         return
-    reduce = _reduce(found)
+    summed = {it.name for it in found.stage.reduce_iters}
+    reduce = [loop for loop in found.own if loop.name in summed]
     begun = next((loop for loop in reduce if loop.extent != 1), reduce[-1])
     around = found.own[: found.own.index(begun)]
     outside = [loop.var for loop in around if loop.kind is not ForKind.VECTORIZED]
@@ -373,14 +366,9 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
     ):
         _demand(
             _is_one(found, same, apart), found, checked,
-            f'tiles of "{overlapping[0]}" overlap, and several {who} add the same terms',
+            f'tiles of "{overlapping[0].parent}" overlap, and several {who} add the same terms',
             "cache_write the stage and shift the copy, or split by factors that divide",
         )  # fmt: skip
-
-
-def _reduce(found: Instances) -> list[Loop]:
-    """The reduce loops of a stage."""
-    return [loop for loop in found.own if found.stage.iter(loop.name).kind is AxisKind.REDUCE]
 
 
 def _is_one(found: Instances, same: Sequence[Expr], apart: Sequence[Expr]) -> bool | None:

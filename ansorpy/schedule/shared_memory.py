@@ -54,9 +54,7 @@ def uses_shared(state: State, stage: Stage) -> bool:
 
 def _shared_sum(stage: Stage) -> list[Iter]:
     """The reduce loops of *stage* that are bound to threads."""
-    return [
-        it for it in stage.iters if it.kind is AxisKind.REDUCE and it.annotation in BLOCK_THREADS
-    ]
+    return [it for it in stage.reduce_iters if it.annotation in BLOCK_THREADS]
 
 
 def copies_ahead(bounds: Bounds, host: Stage) -> bool:
@@ -113,7 +111,7 @@ def stage_bytes(bounds: Bounds, stage: Stage) -> Size:
 
 def _tile_bytes(bounds: Bounds, stage: Stage) -> Size:
     """Bytes of all instances of a tile, including its padding."""
-    *outer, row = [span.extent for span in bounds.stored(stage.name)] or [1]
+    *outer, row = [span.extent for span in bounds.region(stage.name)] or [1]
     pad = bounds.number(stage.pad) if outer else 0
     copies = product(outer) * tile_instances(bounds, stage)
     width = stage.op.dtype.bytes

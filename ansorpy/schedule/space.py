@@ -7,7 +7,7 @@ mutation and the constraint masks work on whole tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -51,7 +51,7 @@ class Space:
     """All candidates of one placed sketch: its remaining decisions are sizes and counts."""
 
     state: State
-    constraints: tuple[Constraint, ...] = field(default=())
+    constraints: tuple[Constraint, ...] = ()
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:

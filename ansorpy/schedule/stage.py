@@ -217,6 +217,16 @@ class Stage:
     def index(self, name: str) -> int:
         return self.iters.index(self.iter(name))
 
+    @property
+    def space_iters(self) -> tuple[Iter, ...]:
+        """The current space loops, outermost first."""
+        return tuple(it for it in self.iters if it.kind is AxisKind.SPACE)
+
+    @property
+    def reduce_iters(self) -> tuple[Iter, ...]:
+        """The current reduce loops, outermost first."""
+        return tuple(it for it in self.iters if it.kind is AxisKind.REDUCE)
+
     def with_iters(self, iters: tuple[Iter, ...]) -> Stage:
         return replace(self, iters=iters)
 
@@ -269,8 +279,9 @@ class Stage:
         return {axis.name: axis.extent for axis in (*self.op.axes, *self.op.reduce_axes)}
 
 
-def initial_stage(op: ComputeOp | PlaceholderOp) -> Stage:
+def initial_stage(op: Tensor) -> Stage:
     """The stage of *op* with one loop per axis: space axes, then reduce axes."""
     if isinstance(op, PlaceholderOp):
         return Stage(op, ())
+    assert isinstance(op, ComputeOp), op.name
     return Stage(op, tuple(Iter(a.name, a.kind, a.extent) for a in (*op.axes, *op.reduce_axes)))

@@ -22,8 +22,8 @@ from typing import TypeAlias
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.fragments import WARP
-from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
-from ansorpy.schedule.decisions import Decision, OneOf
+from ansorpy.ir.tensor import Tensor
+from ansorpy.schedule.decisions import Decision
 from ansorpy.schedule.legality import Checked, check
 from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
 from ansorpy.schedule.refs import IterRef, count_of, factors_of, loop_name, loop_names
@@ -84,11 +84,7 @@ class State:
     def initial(definition: ComputeDAG | Sequence[Tensor]) -> State:
         """The default schedule of *definition*: each operator computed whole, loops in order."""
         dag = definition if isinstance(definition, ComputeDAG) else ComputeDAG.of(definition)
-        stages = []
-        for op in dag.ops:
-            assert isinstance(op, ComputeOp | PlaceholderOp)
-            stages.append(initial_stage(op))
-        return State(dag, dag, tuple(stages), History(), ())
+        return State(dag, dag, tuple(map(initial_stage, dag.ops)), History(), ())
 
     @staticmethod
     def replay(definition: ComputeDAG, steps: Iterable[Step]) -> State:
@@ -129,6 +125,10 @@ class State:
         name = self.stage(ref).name
         return tuple(s for s in self.stages if s.attach is not None and s.attach.stage == name)
 
+    def host_iters(self, ref: StageRef) -> frozenset[str]:
+        """Names of the loops of this stage at which other stages are computed."""
+        return frozenset(s.attach.iter for s in self.attached(ref) if s.attach is not None)
+
     def members(self, ref: StageRef) -> tuple[Stage, ...]:
         """The stages computed inside loops of this one, at any depth."""
         found: list[Stage] = []
@@ -138,6 +138,13 @@ class State:
             found += here
             todo += here
         return tuple(found)
+
+    def root_of(self, ref: StageRef) -> Stage:
+        """The stage at the root in whose loops this one is computed, at any depth, or itself."""
+        stage = self.stage(ref)
+        while stage.attach is not None:
+            stage = self.stage(stage.attach.stage)
+        return stage
 
     @cached_property
     def constant_stages(self) -> frozenset[str]:
@@ -182,10 +189,6 @@ class State:
         """This state with *new* in place of its stage of that name."""
         return replace(self, stages=tuple(new if s.name == new.name else s for s in self.stages))
 
-    def with_dag(self, dag: ComputeDAG, stages: tuple[Stage, ...]) -> State:
-        """This state with other stages, whose operators are those of *dag*."""
-        return replace(self, current_dag=dag, stages=stages)
-
     def open(self, *decisions: Decision) -> State:
         """This state with more open decisions; they replace open ones of the same names."""
         names = {d.name for d in decisions}
@@ -194,15 +197,9 @@ class State:
 
     def move_attached(self, stage: str, old: str, new: str) -> State:
         """Move stages computed at loop *old* of *stage* to loop *new*, which replaced it."""
-        if old == new or not any(s.attach == Attach(stage, old) for s in self.stages):
-            return self
-        return replace(
-            self,
-            stages=tuple(
-                replace(s, attach=Attach(stage, new)) if s.attach == Attach(stage, old) else s
-                for s in self.stages
-            ),
-        )
+        before, after = Attach(stage, old), Attach(stage, new)
+        moved = (replace(s, attach=after) if s.attach == before else s for s in self.stages)
+        return replace(self, stages=tuple(moved))
 
     def resolve(self, values: Mapping[str, int]) -> State:
         """The state with every open decision fixed: *values* maps columns to numbers."""
@@ -252,7 +249,7 @@ class State:
         body, which a stage may have for one axis.  Open factors need not divide unless *tail* is
         ``"guard"``.  Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
         """
-        name = self.stage(stage).name
+        name = self._on(stage)
         step = loops.SplitStep(name, loop_name(it), factors_of(inner), max_innermost, tail)
         return self._split(step, loop_name(it), len(step.factors))
 
@@ -263,8 +260,8 @@ class State:
 
         The new factors are its first ``n_split - 1`` inner factors and the product of the others.
         """
-        origin = (self.stage(source[0]).name, loop_name(source[1]))
-        step = loops.FollowSplitStep(self.stage(stage).name, loop_name(it), origin, n_split)
+        origin = (self._on(source[0]), loop_name(source[1]))
+        step = loops.FollowSplitStep(self._on(stage), loop_name(it), origin, n_split)
         return self._split(step, loop_name(it), n_split)
 
     def follow_fused_split(
@@ -275,8 +272,8 @@ class State:
         It is the product of the splits' *level*-th inner factors: the extent of the fused thread
         loop that fetches cooperatively.
         """
-        origins = tuple((self.stage(s).name, loop_name(i)) for s, i in sources)
-        step = loops.FollowFusedSplitStep(self.stage(stage).name, loop_name(it), origins, level)
+        origins = tuple((self._on(s), loop_name(i)) for s, i in sources)
+        step = loops.FollowFusedSplitStep(self._on(stage), loop_name(it), origins, level)
         return self._split(step, loop_name(it), 1)
 
     def split_lanes(
@@ -312,7 +309,7 @@ class State:
 
     def reorder(self, stage: StageRef, iters: Sequence[IterRef]) -> State:
         """Permute the given loops among the positions they hold."""
-        return self.do(loops.ReorderStep(self.stage(stage).name, loop_names(iters)))
+        return self.do(loops.ReorderStep(self._on(stage), loop_names(iters)))
 
     def parallel(
         self, stage: StageRef, iters: Sequence[IterRef], *, count: Count | None = None
@@ -332,7 +329,7 @@ class State:
         """Repeat the body of a loop instead of looping."""
         return self.do(annotate.UnrollStep(self._on(stage), loop_name(it)))
 
-    def pragma_unroll(self, stage: StageRef, max_step: int | OneOf) -> State:
+    def pragma_unroll(self, stage: StageRef, max_step: Count) -> State:
         """Unroll loops from the inside out while the body stays within *max_step* statements."""
         return self.do(annotate.PragmaUnrollStep(self._on(stage), max_step))
 

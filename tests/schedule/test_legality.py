@@ -230,10 +230,8 @@ def test_boxes_that_miss_an_element_are_found(monkeypatch: pytest.MonkeyPatch) -
     """Bound inference makes no such error, so the test plants it."""
     whole = Bounds.region
 
-    def cut(self: Bounds, name: str, owner: str, level: int) -> tuple[Span, ...]:
-        return tuple(
-            replace(s, extent=size_min(s.extent, 4)) for s in whole(self, name, owner, level)
-        )
+    def cut(self: Bounds, name: str) -> tuple[Span, ...]:
+        return tuple(replace(s, extent=size_min(s.extent, 4)) for s in whole(self, name))
 
     state, (outer, _) = two_readers().split("D", "i", (3,))
     state = state.compute_at("B", "D", outer).compute_at("C", "D", outer)

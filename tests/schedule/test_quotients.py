@@ -38,7 +38,7 @@ def test_a_block_of_whole_tiles_reads_no_more_than_them(
 ) -> None:
     state, loops = State.initial(untiled(extent, period)).split("out", "h", inner)
     state = state.compute_at("Y", "out", loops[0])
-    span, whole = Bounds(state, {}).region("Y", "out", 0)
+    span, whole = Bounds(state, {}).region("Y")
     assert span.origin is not None
     assert span.origin.terms == ((Part("h", period), 1),)
     assert (span.extent, whole.extent) == (tiles, period)
@@ -48,8 +48,8 @@ def test_boxes_of_a_column_of_tiles_are_those_of_each() -> None:
     state, loops = State.initial(untiled(48, 4)).split("out", "h", (None,))
     state = state.compute_at("Y", "out", loops[0])
     sizes = [1, 2, 3, 4, 6, 8, 12, 16, 24, 48]
-    [span, _] = Bounds(state, {"out.h/1": Column(sizes)}).region("Y", "out", 0)
-    alone = [Bounds(state, {"out.h/1": n}).region("Y", "out", 0)[0].extent for n in sizes]
+    [span, _] = Bounds(state, {"out.h/1": Column(sizes)}).region("Y")
+    alone = [Bounds(state, {"out.h/1": n}).region("Y")[0].extent for n in sizes]
     assert isinstance(span.extent, Column)
     assert span.extent.values.tolist() == alone == [1, 1, 2, 1, 2, 2, 3, 4, 6, 12]
 

@@ -114,13 +114,14 @@ def test_the_history_repeats_the_tail() -> None:
 
 @pytest.mark.parametrize("extent", [1, 13, 37, 55, 71, 109, 224, 1000])
 def test_ragged_tiles_waste_little_and_contain_all_divisors(extent: int) -> None:
-    for tile in tiles_of(extent):
+    tiles = tiles_of(extent, "shift")
+    for tile in tiles:
         assert 1 <= tile <= extent
         whole_vectors = tile % 16 == 0 and extent > 32
         most = max(extent * 9 / 8, -(-extent // 16) * 16 if whole_vectors else 0)
         assert -(-extent // tile) * tile <= most
-    assert {d for d in range(1, extent + 1) if extent % d == 0} <= set(tiles_of(extent))
-    assert extent <= 32 or 16 in tiles_of(extent), "no more vectors than the whole axis takes"
+    assert {d for d in range(1, extent + 1) if extent % d == 0} <= set(tiles)
+    assert extent <= 32 or 16 in tiles, "no more vectors than the whole axis takes"
     rows = factorizations(extent, 3, 64, "shift")
-    assert set(np.unique(rows.prod(axis=1))) <= set(tiles_of(extent))
+    assert set(np.unique(rows.prod(axis=1))) <= set(tiles)
     assert len(np.unique(rows, axis=0)) == len(rows)

@@ -85,14 +85,11 @@ def _match(op: ComputeOp) -> Convolution | None:
 
 def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
     """The two loads whose products the operator sums."""
-    body = op.body
-    if not isinstance(body, Reduce) or body.kind is not ReduceKind.SUM:
-        return None
-    product = body.source
-    if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
-        return None
-    a, b = product.a, product.b
-    return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
+    match op.body:
+        case Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, Load() as a, Load() as b), _):
+            return a, b
+        case _:
+            return None
 
 
 def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | None:

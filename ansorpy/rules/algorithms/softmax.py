@@ -13,11 +13,9 @@ from ansorpy.ir.expr import (
     Axis,
     Binary,
     BinaryOp,
-    Call,
     Cast,
     Const,
     Expr,
-    Function,
     Load,
     Reduce,
     ReduceKind,
@@ -27,6 +25,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.rewrite.rewriter import substitute, without_casts
 from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.exponents import exponent
 from ansorpy.schedule.lowering.dag_edit import map_loads
 
 __all__ = ["WeightedSum", "find_weighted_sums", "narrowest", "times_weight"]
@@ -135,7 +134,7 @@ def _weighted(dag: ComputeDAG, mixed: ComputeOp, factor: Expr, value: Expr) -> W
     if not plain or not set(rows) <= set(mixed.axes):
         return None
     dim = at.index(key)
-    parts = _exponent(raised)
+    parts = exponent(raised)
     readers = dag.readers(raised)
     totals = [op for op in readers if _sums(op, raised, dim)]
     first = [op for op in readers if op not in totals]
@@ -171,7 +170,7 @@ def _inlined(dag: ComputeDAG, reader: ComputeOp, e: Expr) -> Expr:
 
 
 def _is_exponential(op: object) -> bool:
-    return isinstance(op, ComputeOp) and _exponent(op) is not None
+    return isinstance(op, ComputeOp) and exponent(op) is not None
 
 
 def _is_linear(e: Expr, read: Load, key: Axis) -> bool:
@@ -189,26 +188,6 @@ def _is_linear(e: Expr, read: Load, key: Axis) -> bool:
         case Select(cond, then, Const(0, _)):
             return _is_linear(then, read, key) and key not in walk(cond)
     return False
-
-
-def _exponent(op: ComputeOp) -> tuple[Expr, Load, Const | None] | None:
-    """The x, top and scale of ``exp((x - top) * scale)``; None for other stages."""
-    call = without_casts(op.body)
-    if not isinstance(call, Call) or call.fn is not Function.EXP:
-        return None
-    above, scale = without_casts(call.args[0]), None
-    if isinstance(above, Binary) and above.op is BinaryOp.MUL:
-        factors = (above.a, above.b)
-        scales = [e for e in factors if isinstance(e, Const) and e.value > 0]
-        if len(scales) != 1:
-            return None
-        scale = scales[0]
-        above = without_casts(factors[1 - factors.index(scale)])
-    if not isinstance(above, Binary) or above.op is not BinaryOp.SUB:
-        return None
-    top = without_casts(above.b)
-    known = isinstance(top, Load) and isinstance(top.source, ComputeOp)
-    return (without_casts(above.a), top, scale) if known and isinstance(top, Load) else None
 
 
 def _is_largest(top: Load, raised: ComputeOp, dim: int, score: Expr) -> bool:

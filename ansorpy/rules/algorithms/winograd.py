@@ -175,9 +175,8 @@ class _Stages:
 
         This assumes a sum over C channels of products that are each off by ``growth`` roundings.
         """
-        epsilon = 2.0**-23 if self.conv.op.dtype is DType.FLOAT32 else 2.0**-52
         growth = prod(form.growth for form in self.forms)
-        return epsilon * growth * sqrt(prod(self.channels)) / 2
+        return self.conv.op.dtype.epsilon * growth * sqrt(prod(self.channels)) / 2
 
     def result(self) -> ComputeOp:
         """The operator that replaces the convolution."""

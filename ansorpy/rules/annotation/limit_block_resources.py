@@ -14,7 +14,6 @@ from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.row_blocks import threads_in_rows
 from ansorpy.rules.gpu.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.rules.matching.kernels import kernels, thread_factors, vthread_factors
-from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Product
@@ -22,7 +21,7 @@ from ansorpy.schedule.shared_memory import is_in_shared, shared_bytes, uses_shar
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.size import Size, above, ceil_div, product, size_gcd, size_max
+from ansorpy.schedule.tables.size import Size, at_most, ceil_div, product, size_gcd, size_max
 from ansorpy.target import Target
 
 __all__ = ["LimitBlockResources", "registers_of"]
@@ -63,7 +62,7 @@ class LimitBlockResources(AnnotationRule):
             if any(map(partial(uses_shared, state), (kernel, *state.members(kernel)))):
                 most = target.max_shared_optin_bytes if self.opt_in else target.max_shared_bytes
                 constraints.append(_shared(state, kernel, most))
-            if space_extent(kernel) > self.most_blocks:
+            if kernel.op.size > self.most_blocks:
                 constraints.append(self._blocks(kernel))
             constraints += [_whole_rows(state, tile) for tile in _matrices(state, kernel)]
             threads = _threads(state, kernel)
@@ -80,18 +79,18 @@ class LimitBlockResources(AnnotationRule):
 
         def holds(bounds: Bounds) -> Size:
             used = registers_of(bounds, kernel) + spare
-            most = 1 - above(used, target.vector_registers)
-            return most * (1 - above(used * bounds.number(threads), target.registers_per_block))
+            most = at_most(used, target.vector_registers)
+            return most * at_most(used * bounds.number(threads), target.registers_per_block)
 
         return Constraint(f"{kernel.name}.registers", holds)
 
     def _blocks(self, kernel: Stage) -> Constraint:
-        total = space_extent(kernel)
+        total = kernel.op.size
         tile = tuple(f for relation in space_splits(kernel) for p in relation.factors for f in p)
 
         def holds(bounds: Bounds) -> Size:
             elements = bounds.number(tile)
-            return 1 - above(total - elements * self.most_blocks, 0)
+            return at_most(total - elements * self.most_blocks, 0)
 
         return Constraint(f"{kernel.name}.blocks", holds)
 
@@ -112,8 +111,8 @@ def _whole_rows(state: State, tile: Stage) -> Constraint:
     width = ROW_BYTES // tile.op.dtype.bytes
 
     def holds(bounds: Bounds) -> Size:
-        stride = bounds.stored(tile.name)[-1].extent + bounds.number(tile.pad)
-        return 1 - above(width - size_gcd(stride, width), 0)
+        stride = bounds.region(tile.name)[-1].extent + bounds.number(tile.pad)
+        return at_most(width - size_gcd(stride, width), 0)
 
     return Constraint(f"{tile.name}.rows", holds)
 
@@ -134,7 +133,7 @@ def _threads(state: State, kernel: Stage) -> Product | None:
 
 def _shared(state: State, kernel: Stage, most: int) -> Constraint:
     def holds(bounds: Bounds) -> Size:
-        return 1 - above(shared_bytes(bounds, kernel), most)
+        return at_most(shared_bytes(bounds, kernel), most)
 
     return Constraint(f"{kernel.name}.shared", holds)
 
@@ -151,7 +150,7 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
     for stage in state.members(kernel):
         if is_in_shared(state, stage) or stage.attach is None:
             continue
-        extents = [span.extent for span in bounds.stored(stage.name)]
+        extents = [span.extent for span in bounds.region(stage.name)]
         words = max(1, stage.op.dtype.bytes // WORD)
         vthreads = _virtual_threads(bounds, kernel, state.stage(stage.attach.stage))
         held = product(extents) * vthreads * words + sum(extents, cast(Size, 0))
@@ -173,7 +172,7 @@ def _held_by_lane(bounds: Bounds, stages: Iterable[Stage]) -> Size:
     total: Size = 0
     for stage in stages:
         if stage.fragment is not None:
-            elements = product(span.extent for span in bounds.stored(stage.name))
+            elements = product(span.extent for span in bounds.region(stage.name))
             held = fragment_lanes(stage.fragment) * WORD
             total = total + ceil_div(elements * stage.op.dtype.bytes, held)
     return total

@@ -18,7 +18,7 @@ from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.tables.formulas import Formula
-from ansorpy.schedule.tables.size import Size, above, ceil_div, size_min
+from ansorpy.schedule.tables.size import Size, at_most, ceil_div, size_min
 from ansorpy.target import Target
 
 __all__ = [
@@ -64,7 +64,7 @@ class LimitCodeSize(AnnotationRule):
             # A stage that no decision affects is not rejected.
             if not any(isinstance(size, Formula) for size in _sizes(bounds, stage)):
                 return 1
-            return 1 - above(instructions(bounds, stage, target), most)
+            return at_most(instructions(bounds, stage, target), most)
 
         return Constraint(f"{stage.name}.code", holds)
 

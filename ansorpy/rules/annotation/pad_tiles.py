@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.gpu.wide_copies import copy_width
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import OneOf, Product
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Constraint, Space
-from ansorpy.schedule.stage import SplitRelation, Stage
-from ansorpy.schedule.tables.size import Size, above, size_gcd
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.tables.size import Size, at_most, size_gcd
 from ansorpy.target import Target
 
 __all__ = ["PadTiles"]
@@ -47,19 +48,9 @@ class PadTiles(AnnotationRule):
 
 def _aligned(stage: Stage) -> Constraint:
     """The constraint that the padding is a whole number of vectors."""
-    vector = _vector(stage)
 
     def holds(bounds: Bounds) -> Size:
-        pad, width = (bounds.number(p) for p in (stage.pad, vector))
-        return 1 - above(width - size_gcd(width, pad), 0)
+        pad, width = bounds.number(stage.pad), bounds.number(copy_width(stage))
+        return at_most(width - size_gcd(width, pad), 0)
 
     return Constraint(f"{stage.name}.pad", holds)
-
-
-def _vector(stage: Stage) -> Product:
-    """Number of elements that a thread copies at once."""
-    inner = set() if stage.vectorize is None else set(stage.vectorize.iters)
-    for relation in stage.relations:
-        if isinstance(relation, SplitRelation) and relation.children[-1] in inner:
-            return relation.factors[-1]
-    return (1,)

@@ -10,7 +10,7 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.matching.relations import host_iters, is_input
+from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.predicates import JOBS_PER_CORE
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space, Table
@@ -80,7 +80,7 @@ def parallel_prefix(
     state: State, stage: Stage, start: int = 0
 ) -> tuple[tuple[Iter, ...], Iter | None]:
     """Leading space loops that may be fused, and the last of them if it hosts attached stages."""
-    hosts = host_iters(state, stage)
+    hosts = state.host_iters(stage)
     prefix: list[Iter] = []
     for it in stage.iters[start:]:
         if it.kind is not AxisKind.SPACE or it.annotation is not ForKind.SERIAL:

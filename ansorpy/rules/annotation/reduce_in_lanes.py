@@ -9,7 +9,7 @@ from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.matching.relations import host_iters, is_input
+from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.matching.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.rules.predicates import attrs_of
 from ansorpy.schedule.decisions import OneOf
@@ -18,7 +18,7 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["ReduceInLanes", "lane_axes"]
+__all__ = ["ReduceInLanes"]
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,17 @@ class ReduceInLanes(AnnotationRule):
         for stage in space.state.stages:
             lanes = self._choices(state, stage, target)
             if lanes:
-                axes = lane_axes(state, stage)
+                axes = _lane_axes(state, stage)
                 others = [it.name for it in stage.iters if it.name not in axes]
                 state = state.reorder(stage.name, [*others, *axes])
-                if len(axes) > 1:
-                    state, fused = state.fuse(stage.name, axes)
-                    axes = (fused.name,)
+                state, fused = state.fuse(stage.name, axes)
                 count = OneOf(lanes) if len(lanes) > 1 else lanes[0]
-                state, _ = state.split_lanes(stage.name, axes[0], count)
+                state, _ = state.split_lanes(stage.name, fused, count)
         return Space(state, space.constraints)
 
     def _choices(self, state: State, stage: Stage, target: Target) -> tuple[int, ...]:
         """Numbers of lanes worth trying; the last may cover the whole reduction."""
-        axes = lane_axes(state, stage)
+        axes = _lane_axes(state, stage)
         if not fills_lanes(state, stage, axes, target):
             return ()
         length = prod(stage.root_extents[axis] for axis in axes)
@@ -66,7 +64,7 @@ class ReduceInLanes(AnnotationRule):
         return tuple(found)
 
 
-def lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
+def _lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
     """The reduce axes of an unscheduled stage that can become its lanes, outermost first.
 
     Empty if a space loop is innermost already, or another stage is computed inside.
@@ -80,4 +78,4 @@ def lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
     if not plain or not whole or attrs_of(stage.op).unroll_axes:
         return ()
     axes = contiguous_reduction(state, stage)
-    return () if host_iters(state, stage) & set(axes) else axes
+    return () if state.host_iters(stage) & set(axes) else axes

@@ -11,13 +11,13 @@ from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.matching.relations import host_iters, is_input, is_tiled
+from ansorpy.rules.matching.relations import is_input, is_tiled
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Decision
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.size import Size, above, ceil_div, product
+from ansorpy.schedule.tables.size import Size, above, at_most, ceil_div, product
 from ansorpy.target import Target
 
 __all__ = ["RegisterTile"]
@@ -67,7 +67,7 @@ class RegisterTile(AnnotationRule):
         def holds(bounds: Bounds) -> Size:
             extents = bounds.extents(stage.name)
             rows = product(extents[it.name] for it in tile[:-1])
-            return 1 - above(rows * ceil_div(extents[tile[-1].name], lanes), most)
+            return at_most(rows * ceil_div(extents[tile[-1].name], lanes), most)
 
         return Constraint(f"{stage.name}.registers", holds)
 
@@ -103,7 +103,7 @@ def _inside_reduction(state: State, stage: Stage) -> tuple[Iter, ...]:
     if not reduce or not is_tiled(stage):
         return ()
     inner = stage.iters[reduce[-1] + 1 :]
-    return () if host_iters(state, stage) & {it.name for it in inner} else inner
+    return () if state.host_iters(stage) & {it.name for it in inner} else inner
 
 
 def _owner_of_vector(state: State, stage: Stage) -> tuple[Decision, int] | None:

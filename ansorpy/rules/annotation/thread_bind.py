@@ -7,30 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.rules.annotation.parallel import parallel_prefix
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles, threads_of
 from ansorpy.rules.gpu.mma_choice import nearest_axis
 from ansorpy.rules.gpu.row_blocks import thread_sources, threads_in_rows
 from ansorpy.rules.gpu.warp_tiling import team_of, warp_sum
-from ansorpy.rules.gpu.wide_copies import draw_reductions, draw_splits, row_length, widen_copies
+from ansorpy.rules.gpu.wide_copies import copy_width, widen_copies
 from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
-from ansorpy.rules.matching.kernels import (
-    kernel_of,
-    kernels_in,
-    thread_factors,
-    vthread_factors,
-)
-from ansorpy.rules.matching.relations import host_iters
-from ansorpy.rules.predicates import reads_in_place, space_extent
+from ansorpy.rules.matching.kernels import kernels_in, thread_factors, vthread_factors
+from ansorpy.rules.predicates import reads_in_place
 from ansorpy.rules.tiling.levels import space_splits
+from ansorpy.rules.tiling.roundness import draw_splits
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import OneOf, Product, open_columns
+from ansorpy.schedule.decisions import OneOf, Product
+from ansorpy.schedule.lowering.gpu.lane_loops import ALONG_X
 from ansorpy.schedule.space import Constraint, Space, Table
-from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
+from ansorpy.schedule.stage import Iter, KernelStyle, Stage
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.size import Size, above, size_gcd
+from ansorpy.schedule.tables.size import Size, above, at_most, size_gcd
 from ansorpy.target import Target
 
 __all__ = ["ThreadBind"]
@@ -39,8 +35,6 @@ BLOCK, VTHREAD, THREAD = ForKind.BLOCK_X.value, ForKind.VTHREAD.value, ForKind.T
 BOUND_LEVELS = (BLOCK, VTHREAD, THREAD)
 
 WORD = 4
-LANES_ALONG_X = 4
-"""Lanes along threadIdx.x in tensor-core kernels: a warp is 4 x 8, a warpgroup 4 x 32 lanes."""
 
 
 @dataclass(frozen=True)
@@ -120,26 +114,27 @@ class ThreadBind(AnnotationRule):
             table = draw_block_tiles(space, stage, table, limits, rng)
         for stage in space.state.stages if self.untiled_threads and tiled else ():
             if stage.attach is not None and stage.compute.reduce_axes:
-                table = draw_reductions(space, stage, table, rng)
+                table = draw_splits(space, table, rng, of=stage)
         if kernels_in(space.state, KernelStyle.ROWS):
             table = draw_splits(space, table, rng)
-        return widen_copies(space, _vector_columns(space.state), table, rng)
+        return widen_copies(space, table, rng)
 
     def _bind_untiled(self, state: State, name: str, target: Target) -> State:
         state, inside = self._formula_loops_inside(state, name)
-        outer = [it for it in _outer_space(state, state.stage(name)) if it.name not in inside]
+        outer, _ = parallel_prefix(state, state.stage(name))
+        outer = tuple(it for it in outer if it.name not in inside)
         if not outer:
             return state
         vectors = self._row_vectors(state, state.stage(name), outer)
         if len(vectors) > 1:
             state, (row, vector) = state.split(name, outer[-1], (OneOf(vectors),))
             state = _sum_vectors(state, name, row).vectorize(name, [vector])
-            outer = [*outer[:-1], row]
-        state, fused = _fuse(state, name, outer)
+            outer = (*outer[:-1], row)
+        state, fused = state.fuse(name, outer)
         least = target.warp_size
         if fused.extent is not None and fused.extent <= least:
             return state.bind(name, fused, THREAD)
-        most = 2 * space_extent(state.stage(name))
+        most = 2 * state.stage(name).op.size
         threads = tuple(n for n in self.untiled_threads if n < most) or (least,)
         number = OneOf(threads) if len(threads) > 1 else threads[0]
         state, (block, thread) = state.split(name, fused, (number,))
@@ -151,7 +146,7 @@ class ThreadBind(AnnotationRule):
         A thread then evaluates all the formulas on operands that it loads once.
         """
         stage = state.stage(name)
-        if not self.untiled_threads or host_iters(state, stage) or stage.compute.reduce_axes:
+        if not self.untiled_threads or state.host_iters(stage) or stage.compute.reduce_axes:
             return state, frozenset()
         op = state.inlined_dag.ops[name]
         chosen, periods_of = branch_axes(op), periods(op)
@@ -187,14 +182,14 @@ class ThreadBind(AnnotationRule):
         stage = state.stage(name)
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
-        kernel = kernel_of(state, reader)
+        kernel = state.root_of(reader)
         by_warps = kernel.kernel_style in (KernelStyle.TENSOR_CORES, KernelStyle.ROWS_IN_WARPS)
         vectors = self._vectors(state, stage, by_warps)
         number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split(name, stage.iters[-1], (number,))
-        if len(vectors) > 1:
-            constraints.append(_whole_vectors(state, name, f"{name}.{stage.iters[-1].name}/1"))
         state = state.vectorize(name, [vector])
+        if len(vectors) > 1:
+            constraints.append(_whole_vectors(state.stage(name)))
         outer = [*stage.iters[:-1], row]
         near = _contiguous(stage)
         if near is not None:
@@ -204,7 +199,7 @@ class ThreadBind(AnnotationRule):
                 state, (outer[-1], across) = state.split(name, near, (words,))
                 state, inner = state.unroll(name, across), [across, vector]
             state = state.reorder(name, [*outer, *inner])
-        state, fused = _fuse(state, name, outer)
+        state, fused = state.fuse(name, outer)
         if kernel.kernel_style is KernelStyle.ROWS:
             return _bind_rows(state, name, fused, thread_sources(kernel))
         tiled = warp_sum(state, kernel) if by_warps else reader
@@ -236,10 +231,6 @@ def _contiguous(tile: Stage) -> Iter | None:
     return None if near is last else tile.iter(near.name)
 
 
-def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:
-    return (state, iters[0]) if len(iters) == 1 else state.fuse(name, iters)
-
-
 def _sum_vectors(state: State, name: str, row: Iter) -> State:
     """Compute the sums in a loop of stage *name* for a whole vector in loop *row*.
 
@@ -247,9 +238,8 @@ def _sum_vectors(state: State, name: str, row: Iter) -> State:
     """
     for made in state.attached(name):
         state = state.compute_at(made.name, name, row)
-        space = [it for it in made.iters if it.kind is AxisKind.SPACE]
-        steps = [it for it in made.iters if it.kind is AxisKind.REDUCE]
-        state = state.reorder(made.name, [*steps, *space])
+        space = made.space_iters
+        state = state.reorder(made.name, [*made.reduce_iters, *space])
         for it in space[:-1]:
             state = state.unroll(made.name, it)
         state = state.vectorize(made.name, space[-1:])
@@ -262,7 +252,7 @@ def _bind_warps(
     """Distribute a loop over the lanes of all teams of a block."""
     state, (rest, lanes) = state.split(name, fused, (team,))
     state, (_, warps) = state.follow_fused_split(name, rest, sources, 0)
-    state, (y, x) = state.split(name, lanes, (LANES_ALONG_X,))
+    state, (y, x) = state.split(name, lanes, (ALONG_X,))
     for it, index in ((warps, ForKind.THREAD_Z), (y, ForKind.THREAD_Y), (x, ForKind.THREAD_X)):
         state = state.bind(name, it, index.value)
     return state
@@ -280,24 +270,11 @@ def _bind_rows(
     return state
 
 
-def _outer_space(state: State, stage: Stage) -> list[Iter]:
-    """Leading plain space loops, up to and including the first that hosts another stage."""
-    hosts = host_iters(state, stage)
-    found: list[Iter] = []
-    for it in stage.iters:
-        if it.kind is not AxisKind.SPACE or it.annotation is not ForKind.SERIAL:
-            break
-        found.append(it)
-        if it.name in hosts:
-            break
-    return found
-
-
 def _bind_blocks(state: State, name: str) -> State:
-    outer = _outer_space(state, state.stage(name))
+    outer, _ = parallel_prefix(state, state.stage(name))
     if not outer:
         return state
-    state, fused = _fuse(state, name, outer)
+    state, fused = state.fuse(name, outer)
     return state.bind(name, fused, BLOCK)
 
 
@@ -306,7 +283,7 @@ def _bind_levels(state: State, name: str) -> State:
     for level, index in enumerate(BOUND_LEVELS):
         members = {relation.children[level] for relation in splits}
         iters = [it for it in state.stage(name).iters if it.name in members]
-        state, fused = _fuse(state, name, iters)
+        state, fused = state.fuse(name, iters)
         state = state.bind(name, fused, index)
     return state
 
@@ -328,30 +305,19 @@ def _limits(kernel: Stage, target: Target) -> list[Constraint]:
             return []
 
 
-def _whole_vectors(state: State, name: str, column: str) -> Constraint:
+def _whole_vectors(tile: Stage) -> Constraint:
     """The constraint that a tile's rows are whole vectors, so that no vector spans two rows."""
 
     def holds(bounds: Bounds) -> Size:
-        row = row_length(bounds, bounds.state.stage(name))
-        return 1 - above(bounds.values[column] - size_gcd(row, bounds.values[column]), 0)
+        row, vector = bounds.region(tile.name)[-1].extent, bounds.number(copy_width(tile))
+        return at_most(vector - size_gcd(row, vector), 0)
 
-    return Constraint(f"{name}.vectors", holds)
-
-
-def _vector_columns(state: State) -> dict[str, str]:
-    """For each tile with an open copy width, the column that holds it."""
-    found: dict[str, str] = {}
-    for stage in state.stages:
-        marked = () if stage.vectorize is None else stage.vectorize.iters
-        for relation in stage.relations if stage.scope is Scope.SHARED else ():
-            if isinstance(relation, SplitRelation) and relation.children[-1] in marked:
-                found.update((stage.name, f) for f in open_columns(relation.factors[-1]))
-    return found
+    return Constraint(f"{tile.name}.vectors", holds)
 
 
 def _least_threads(stage: Stage, target: Target) -> int:
     """The least threads of a block: a warp, or 1 if there is work for two warps at most (TVM)."""
-    return target.warp_size if space_extent(stage) > 2 * target.warp_size else 1
+    return target.warp_size if stage.op.size > 2 * target.warp_size else 1
 
 
 def _between(name: str, factors: Product, least: int, most: int) -> Constraint:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ansorpy.ir.expr import Axis, AxisKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.matching.relations import host_iters, is_input
+from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.predicates import attrs_of, reads_along
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Iter, Stage
@@ -61,7 +61,7 @@ class TileForVectors(AnnotationRule):
             return None
         last = axes[-1]
         inner = {last.name, *(axis.name for axis in stage.compute.reduce_axes)}
-        if inner & host_iters(state, stage):
+        if inner & state.host_iters(stage):
             return None
         if stage.compute.reduce_axes and not reads_along(state, stage, last, self.max_stride):
             return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ansorpy.ir.analysis.access import accesses
 from ansorpy.ir.expr import Axis
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.matching.relations import host_iters, is_input
+from ansorpy.rules.matching.relations import is_input
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
@@ -65,7 +65,7 @@ def _across(state: State, stage: Stage) -> Axis | None:
     op = state.inlined_dag.ops[stage.name]
     untouched = bool(op.axes) and not (stage.relations or op.reduce_axes)
     in_order = [it.name for it in stage.iters] == [axis.name for axis in op.axes]
-    if not (untouched and in_order) or host_iters(state, stage):
+    if not (untouched and in_order) or state.host_iters(stage):
         return None
     last, across = op.axes[-1], set[Axis]()
     for access in accesses(op):

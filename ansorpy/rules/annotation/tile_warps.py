@@ -13,13 +13,13 @@ from ansorpy.rules.annotation.extents import column_of, set_column
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles
 from ansorpy.rules.gpu.warp_tiling import team_of, warp_factors, warp_sum
-from ansorpy.rules.gpu.wide_copies import draw_reductions
 from ansorpy.rules.matching.kernels import kernels_in
+from ansorpy.rules.tiling.roundness import draw_splits
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.size import Size, above
+from ansorpy.schedule.tables.size import Size, at_most
 from ansorpy.target import Target
 
 __all__ = ["TileWarps"]
@@ -76,7 +76,7 @@ class TileWarps(AnnotationRule):
             fragments = max(1, self.most_sums // fragment_registers(stage.fragment))
             limits = BlockLimits(1, fragments, teams, 1 << 31, 1)
             table = draw_block_tiles(space, stage, table, limits, rng)
-            table = draw_reductions(space, stage, table, rng)
+            table = draw_splits(space, table, rng, of=stage)
         for stage in (*sums, *_chains(space.state)):
             for tile in _tiles(space.state, stage):
                 table = _pad_rows(space, table, tile)
@@ -114,6 +114,6 @@ def _limit_teams(stage: Stage, most: int) -> Constraint:
 
     def holds(bounds: Bounds) -> Size:
         warps = bounds.number(factors)
-        return 1 - above(warps, most)
+        return at_most(warps, most)
 
     return Constraint(f"{stage.name}.warps", holds)

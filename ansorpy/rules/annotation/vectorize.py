@@ -11,13 +11,13 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.matching.relations import host_iters, is_input, is_tiled
+from ansorpy.rules.matching.relations import is_input, is_tiled
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
-from ansorpy.schedule.tables.size import Size, above, as_array
+from ansorpy.schedule.tables.size import Size, as_array, at_most
 from ansorpy.target import Target
 
 __all__ = ["AnnotateVectorize"]
@@ -81,14 +81,14 @@ def _apart(stage: Stage) -> list[Constraint]:
 
     def holds(bounds: Bounds) -> Size:
         marked = [bounds.number(count) for count in counts]
-        return 1 - above(marked[0] + marked[1], loops)
+        return at_most(marked[0] + marked[1], loops)
 
     return [Constraint(f"{stage.name}.parallel_or_vector", holds)]
 
 
 def _vector_suffix(state: State, stage: Stage) -> tuple[Iter, ...]:
     """The innermost space loops, outermost first; at most one for a tiled stage (TVM)."""
-    hosts = host_iters(state, stage)
+    hosts = state.host_iters(stage)
     found: list[Iter] = []
     for it in reversed(stage.iters):
         plain = it.kind is AxisKind.SPACE and it.annotation is ForKind.SERIAL

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.gpu.row_blocks import RowBlock, RowKernel, is_single, row_kernel
 from ansorpy.rules.matching.chain import find_chain, reused_axes
 from ansorpy.rules.matching.packed import has_columns_of_its_own
@@ -138,12 +137,11 @@ def _sum_up(made: RowBlock, name: str, host: str, at: str) -> None:
     """
     state = made.state.compute_at(name, host, at)
     steps, inner = [], []
-    for it in state.stage(name).iters:
-        if it.kind is AxisKind.REDUCE:
-            state, (step, part) = state.split(name, it, (None,), tail="cover")
-            steps.append(step)
-            inner.append(part)
-    space = [it for it in state.stage(name).iters if it.kind is AxisKind.SPACE]
+    for it in state.stage(name).reduce_iters:
+        state, (step, part) = state.split(name, it, (None,), tail="cover")
+        steps.append(step)
+        inner.append(part)
+    space = state.stage(name).space_iters
     state = state.reorder(name, [*steps, *inner, *space])
     for it in space:
         state = state.unroll(name, it)
@@ -152,5 +150,5 @@ def _sum_up(made: RowBlock, name: str, host: str, at: str) -> None:
     for producer in given:
         order = source_order(state.stage(producer.name))
         place = Attach(name, steps[-1].name)
-        state = with_tiles(state, producer.name, name, "shared", order, place)
+        state = with_tiles(state, producer.name, name, order, place)
     made.state = state

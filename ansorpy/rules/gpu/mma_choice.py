@@ -34,6 +34,7 @@ __all__ = [
     "matrix_load",
     "may_round",
     "nearest_axis",
+    "reason_against",
     "warp_choice",
     "wgmma_choices",
 ]  # fmt: skip
@@ -144,6 +145,18 @@ def _is_along(factor: Expr, choice: MmaChoice) -> bool:
 def may_round(op: ComputeOp, choice: MmaChoice) -> bool:
     """False if the instruction would round factors that must stay exact."""
     return choice.by.types[1] is not DType.FLOAT32 or op.attrs.rounds_to_tf32
+
+
+def reason_against(op: ComputeOp, choice: MmaChoice, most_waste: float) -> str | None:
+    """Why the products of *op* should not be computed by *choice*; None if nothing speaks against.
+
+    Padding may multiply the work by *most_waste*.
+    """
+    if not may_round(op, choice):
+        return "its factors are float32, and may not be rounded"
+    if choice.waste > most_waste:
+        return f"padding to whole fragments takes {choice.waste:.0f} times the work"
+    return None
 
 
 def matrix_dims(operand: Stage) -> tuple[int, ...]:

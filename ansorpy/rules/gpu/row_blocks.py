@@ -14,7 +14,7 @@ from math import prod
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.matching.relations import has_reduce_iters
-from ansorpy.rules.matching.rowwise import block_axes, space_loops_of
+from ansorpy.rules.matching.rowwise import at_block, block_axes
 from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Part
@@ -114,7 +114,7 @@ class RowBlock:
         """Compute member *name* at the blocks; returns its innermost thread loop."""
         last = self.kernel.last
         self.state = self.state.compute_at(name, last, self.host)
-        row = None if self.kernel.row is None else row_of(self.state, name, self.kernel, self.host)
+        row = None if self.kernel.row is None else _row_of(self.state, name, self.kernel.row)
         axes = [axis.name for axis in self.state.stage(name).compute.axes]
         columns = [axis for axis in axes if axis != row]
         _, inner = self._arrange(name, row, columns, own_rows=own_rows)
@@ -249,8 +249,8 @@ def row_kernel(
     longest = max(_row_length(state.stage(name), axes, blocks) for name in (*members, last))
     kernel = RowKernel(last, tuple(members), blocks, row, longest)
     if row is not None:
-        placed = _at_blocks(state, kernel, [*members, *sums])
-        lacking = [n for n in members if row_of(placed, n, kernel, blocks[-1]) is None]
+        placed = at_block(state, last, blocks, [*members, *sums])
+        lacking = [name for name in members if _row_of(placed, name, row) is None]
         if lacking:
             return f'no axis of "{lacking[0]}" runs along the rows of a block'
     return kernel
@@ -269,22 +269,12 @@ def _row_length(stage: Stage, axes: Mapping[str, int], blocks: Sequence[str]) ->
     return max(op.size // rows, prod(axis.extent for axis in op.reduce_axes), 1)
 
 
-def _at_blocks(state: State, kernel: RowKernel, inside: Sequence[str]) -> State:
-    last = kernel.last
-    others = [axis for axis in space_loops_of(state.stage(last)) if axis not in kernel.blocks]
-    state = state.reorder(last, [*kernel.blocks, *others])
-    for name in inside:
-        state = state.compute_at(name, last, kernel.blocks[-1])
-    return state
-
-
-def row_of(state: State, name: str, kernel: RowKernel, host: str) -> str | None:
-    """The axis of member *name*, placed at loop *host*, that runs along the rows of a block."""
+def _row_of(state: State, name: str, row: str) -> str | None:
+    """The axis of *name*, placed at a block, that runs along axis *row* of the last stage."""
     columns = {column: 1 for decision in state.decisions for column in decision.columns}
-    level = state.stage(kernel.last).index(host)
-    spans = Bounds(state, columns).region(name, kernel.last, level)
+    spans = Bounds(state, columns).region(name)
     for axis, span in zip(state.stage(name).compute.axes, spans, strict=True):
-        if span.origin is not None and span.origin.terms == ((Part(kernel.row or ""), 1),):
+        if span.origin is not None and span.origin.terms == ((Part(row), 1),):
             return axis.name
     return None
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from ansorpy.ir.expr import Axis, AxisKind, Load, Reduce, walk
+from ansorpy.ir.expr import Axis, Load, Reduce, walk
 from ansorpy.ir.fragments import WARP, fragment_shape
 from ansorpy.ir.intrinsics import QUADS, WGMMA, WGMMA_HELD, Intrinsic
 from ansorpy.ir.rewrite.rewriter import without_casts
@@ -24,8 +25,10 @@ from ansorpy.rules.gpu.mma_choice import (
     warp_choice,
 )
 from ansorpy.rules.gpu.warp_tiling import (
+    Multiplied,
     fill_by_lanes,
     fill_by_matrices,
+    multiplied,
     reduce_by_lanes,
     tile_like_warps,
 )
@@ -143,9 +146,8 @@ def _unsuited(state: State, of: WeightedSum, scores: ComputeOp) -> str | None:
         return "the weights are divided before they are multiplied"
     if len(of.columns) != 1 or of.read.indices != (*of.rows, *of.mixed.reduce_axes):
         return "the product does not have the rows of the scores"
-    for op, rows in ((of.top, of.raised), (of.total, None)):
-        at = _rows_of(op, rows, of)
-        if at is None:
+    for op, has_rows in ((of.top, _top_has_rows(of)), (of.total, _total_has_rows(of))):
+        if not has_rows:
             return f'"{op.name}" does not have the rows of the scores'
     places = inlined.index_tuples(of.raised.name, scores.name)
     if any(tuple(indices[-2:]) != tuple(axes[-2:]) for indices in places):
@@ -163,50 +165,54 @@ def _unsuited(state: State, of: WeightedSum, scores: ComputeOp) -> str | None:
     return None
 
 
-def _rows_of(op: ComputeOp, raised: ComputeOp | None, of: WeightedSum) -> bool | None:
-    """True if *op* reduces rows of scores in place; None otherwise."""
-    rows = of.raised.axes[:-1]
-    if op.ndim != len(rows):
-        return None
-    if raised is not None:
-        tops = [e for e in walk(raised.body) if isinstance(e, Load) and e.source is op]
-        return True if all(load.indices == rows for load in tops) else None
-    assert isinstance(op.body, Reduce)
-    read = without_casts(op.body.source)
-    return True if isinstance(read, Load) and read.indices == (*op.axes, *op.body.axes) else None
+def _top_has_rows(of: WeightedSum) -> bool:
+    """Whether each exponential reads the maximum at its own row."""
+    tops = (e for e in walk(of.raised.body) if isinstance(e, Load) and e.source is of.top)
+    return all(load.indices == of.raised.axes[:-1] for load in tops)
 
 
-def with_warp_rows(plan: WarpRows, *, shared: bool = False) -> State:
+def _total_has_rows(of: WeightedSum) -> bool:
+    """Whether each sum is that of the row of exponentials at its own indices."""
+    body = of.total.body
+    assert isinstance(body, Reduce)
+    read = without_casts(body.source)
+    return isinstance(read, Load) and read.indices == (*of.total.axes, *body.axes)
+
+
+def with_warp_rows(plan: WarpRows, *, shared: bool) -> State:
     """The state of *plan* with all stages in place.
 
     Warps keep their queries in registers, or with *shared* in shared memory, as warpgroups do.
     """
     made = _Kernel(plan)
-    made.multiply()
     made.tile_sum()
-    members = [f"{plan.top}.lane", f"{plan.top}.quad", made.total]
-    state = made.state.carry(made.sum, made.blocks, members, f"{plan.top}.quad")
+    members = [made.top.lane, made.top.quad, made.total]
+    state = made.state.carry(made.sum, made.blocks, members, made.top.quad)
     last = state.current_dag.outputs[0].name
     state, lane = tile_like_warps(state, last, made.sum)
-    combined = [f"{name}.quad" for name in (plan.top, plan.total)]
-    combined = [name for name in combined if name in {stage.name for stage in state.stages}]
-    for name in dict.fromkeys((made.sum, *members, *combined)):
+    for name in dict.fromkeys((made.sum, *members, *(row.quad for row in made.rows))):
         state = state.compute_at(name, last, lane)
     state = state.compute_at(plan.raised, made.sum, made.blocks)
     state = fill_by_lanes(state, plan.raised)
-    for name in members:
-        if name.endswith(".lane"):
-            state = reduce_by_lanes(state, name)
-    for name in combined:
-        state = _in_quads(state, name, plan.team)
+    for row in made.rows:
+        state = reduce_by_lanes(state, row.lane)
+    for row in made.rows:
+        state = _combined(state, row.quad, plan.team)
     made.state = state
     made.tile_total()
     made.place_scores(Attach(last, lane), shared=shared)
     return made.state.set_kernel_style(last, KernelStyle.ROWS_IN_WARPS.value)
 
 
-def _in_quads(state: State, name: str, team: int) -> State:
-    """Have an instruction combine the parts of the lanes."""
+class _InQuads(NamedTuple):
+    """The stages that reduce a row in the lanes which share it: their parts, the combination."""
+
+    lane: str
+    quad: str
+
+
+def _combined(state: State, name: str, team: int) -> State:
+    """Have an instruction combine the parts of the lanes in stage *name*."""
     stage = state.stage(name)
     body = stage.compute.body
     assert isinstance(body, Reduce)
@@ -220,46 +226,54 @@ def _in_quads(state: State, name: str, team: int) -> State:
 
 
 class _Kernel:
-    """Builds the loops of the kernel of *plan*."""
+    """Builds the loops of the kernel of *plan*, with products and reductions in fragments."""
 
     def __init__(self, plan: WarpRows):
         self.plan = plan
         self.state = plan.state
         self.in_groups = plan.first.by.asynchronous
-        self.sum = f"{plan.mixed}.warp"
+        self.scores = self._multiply(plan.scores, plan.first)
+        self.mixed = self._multiply(plan.mixed, plan.second)
+        self.sum = self.mixed.total
         """The sum of the second product, whose loops over keys all stages share."""
         self.tiles = self.blocks = self.steps = ""
         """Its loops over keys: tiles in shared memory, blocks of scores, steps of the product."""
-        self.total = ""
-        """The carried sum of the exponentials."""
-        self.operands: dict[str, tuple[str, str]] = {}
-
-    def multiply(self) -> None:
-        """Put both products into fragments, and between them the exponentials and reductions."""
-        plan = self.plan
-        for name, choice in ((plan.scores, plan.first), (plan.mixed, plan.second)):
-            self.state = self.state.mma(
-                name, choice.by.name, choice.rows.name, choice.columns.name, choice.depth.name
-            )
-            at = self.state.index(name)
-            left, right, _ = (self.state.stages[at - n].name for n in (3, 2, 1))
-            self.operands[name] = left, right
-            self.state = self.state.compute_inline(name)
         self.state = self.state.hold(plan.raised, plan.first.by.name)
-        self.state = self.state.quads(plan.top, team=plan.team)
+        self.top = self._reduce(plan.top)
+        self.rows = [self.top]
+        """What is reduced in quads: the maximum, and the sum of the exponentials if it is."""
+        self.ones: Multiplied | None = None
+        """The sum of the exponentials as a product with ones, if it is one."""
         if self.state.stage(plan.raised).op.dtype.bits != 16 or plan.team != WARP:
-            self.state = self.state.quads(plan.total, team=plan.team)
-            self.total = f"{plan.total}.lane"
-            return
-        self.state = self.state.ones(plan.total)
-        name, one = f"{plan.total}.columns", f"{plan.total}.one"
-        op = self.state.stage(name).compute
-        rows, columns, depth = (axis.name for axis in (*op.axes[-2:], *op.reduce_axes))
-        self.state = self.state.mma(name, plan.second.by.name, rows, columns, depth)
+            self.rows.append(self._reduce(plan.total))
+            self.total = self.rows[-1].lane
+            """The carried sum of the exponentials."""
+        else:
+            self.ones = self._multiply_by_ones(plan.total)
+            self.total = self.ones.total
+
+    def _multiply(self, name: str, choice: MmaChoice) -> Multiplied:
+        """Put product *name* into fragments by *choice*."""
+        self.state, made = multiplied(self.state, name, choice)
+        self.state = self.state.compute_inline(name)
+        return made
+
+    def _reduce(self, name: str) -> _InQuads:
+        """Reduce rows of *name* in quads."""
         at = self.state.index(name)
-        self.operands[name] = self.state.stages[at - 3].name, self.state.stages[at - 2].name
-        self.state = self.state.compute_inline(name).compute_inline(one)
-        self.total = f"{name}.warp"
+        self.state = self.state.quads(name, team=self.plan.team)
+        return _InQuads(self.state.stages[at].name, self.state.stages[at + 1].name)
+
+    def _multiply_by_ones(self, name: str) -> Multiplied:
+        """Sum rows of *name* as a product with ones."""
+        at = self.state.index(name)
+        self.state = self.state.ones(name)
+        one, product = self.state.stages[at : at + 2]
+        rows, columns, depth = (*product.compute.axes[-2:], *product.compute.reduce_axes)
+        choice = replace(self.plan.second, rows=rows, columns=columns, depth=depth)
+        made = self._multiply(product.name, choice)
+        self.state = self.state.compute_inline(one.name)
+        return made
 
     def tile_sum(self) -> None:
         """Tile the sum: blocks, warps, tiles of keys, blocks of scores, steps, fragments."""
@@ -290,18 +304,18 @@ class _Kernel:
 
     def tile_total(self) -> None:
         """Tile the sum of exponentials if it is a product with ones."""
-        if self.total.endswith(".lane"):
+        if self.ones is None:
             return
         state, name = self.state, self.total
         m, n = fragment_shape(self.plan.second.by.fragments[0])
-        *outer, row, column = (it for it in state.stage(name).iters if it.kind is AxisKind.SPACE)
-        keys = [it for it in state.stage(name).iters if it.kind is AxisKind.REDUCE]
+        *outer, row, column = state.stage(name).space_iters
+        keys = state.stage(name).reduce_iters
         state, (rows, within) = state.split(name, row, (m,), tail="whole")
         state, (columns, inner) = state.split(name, column, (n,), tail="whole")
         order = [*keys[:-1], *outer, rows, columns, within, inner, keys[-1]]
         state = state.reorder(name, order).unroll(name, keys[-2])
         self.state = state.tensorize(name, within, self.plan.second.by.name)
-        for operand in self.operands[f"{self.plan.total}.columns"]:
+        for operand in (self.ones.left, self.ones.right):
             self._fill(operand, Attach(name, keys[-2].name))
 
     @staticmethod
@@ -314,7 +328,9 @@ class _Kernel:
 
         Queries are loaded once, at *whole*, or with *shared* from a tile that is made there.
         """
-        plan, scores, by = self.plan, f"{self.plan.scores}.warp", self.plan.first.by
+        plan, by = self.plan, self.plan.first.by
+        queries, keys, scores = self.scores
+        weights, values, _ = self.mixed
         state = self.state.compute_at(scores, self.sum, self.blocks)
         m, n = fragment_shape(by.fragments[0])
         depth = by.pattern.reduce_axes[0].extent
@@ -328,8 +344,6 @@ class _Kernel:
         state = state.reorder(scores, [*outer, step, *tiles, *fragment, deep])
         state = state.unroll(scores, step)
         self.state = state.tensorize(scores, fragment[0], by.name)
-        queries, keys = self.operands[plan.scores]
-        weights, values = self.operands[plan.mixed]
         whole_steps = isinstance(inner.extent, int) and inner.extent % depth == 0
         by_step, by_tile = Attach(scores, step.name), Attach(self.sum, self.tiles)
         if self.in_groups:
@@ -365,7 +379,7 @@ class _Kernel:
             orders = [_matrix_last(state, operand, sources[0], orders[0])]
         state = state.compute_at(operand, at.stage, at.iter)
         for name, order in zip(sources, orders, strict=True):
-            state = with_tiles(state, name, operand, "shared", order, tile)
+            state = with_tiles(state, name, operand, order, tile)
         self.state = state
 
 

@@ -6,12 +6,14 @@ A team is a warp or a warpgroup, depending on the instruction.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from ansorpy.ir.analysis.access import reads
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.fragments import Digit, fragment_lanes, fragment_shape
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import ForKind
+from ansorpy.rules.gpu.mma_choice import MmaChoice
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.lowering.gpu.lane_loops import lane_index
@@ -19,8 +21,8 @@ from ansorpy.schedule.stage import Iter, Stage, Tail
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "fill_by_lanes", "fill_by_matrices", "reduce_by_lanes", "team_of", "tile_for_warps",
-    "tile_like_warps", "warp_factors", "warp_sum",
+    "Multiplied", "fill_by_lanes", "fill_by_matrices", "multiplied", "reduce_by_lanes",
+    "team_of", "tile_for_warps", "tile_like_warps", "warp_factors", "warp_sum",
 ]  # fmt: skip
 
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value
@@ -53,6 +55,22 @@ def team_of(stage: Stage) -> int:
     """The number of lanes that together hold a fragment of the sum *stage*."""
     assert stage.fragment is not None, stage.name
     return fragment_lanes(stage.fragment)
+
+
+class Multiplied(NamedTuple):
+    """The stages of a product in fragments: its operands and their sum."""
+
+    left: str
+    right: str
+    total: str
+
+
+def multiplied(state: State, name: str, choice: MmaChoice) -> tuple[State, Multiplied]:
+    """*state* with product *name* in fragments by *choice*."""
+    rows, columns, depth = (axis.name for axis in (choice.rows, choice.columns, choice.depth))
+    state = state.mma(name, choice.by.name, rows, columns, depth)
+    at = state.index(name)
+    return state, Multiplied(*(stage.name for stage in state.stages[at - 3 : at]))
 
 
 def tile_for_warps(
@@ -134,14 +152,12 @@ def reduce_by_lanes(state: State, name: str) -> State:
     stage = state.stage(name)
     assert stage.carried is not None, name
     digits, parts = _digits(stage), list[_Part]()
-    reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
-    for it in stage.iters:
-        if it.kind is not AxisKind.REDUCE:
-            state, found = _split_by_digits(state, name, it, digits[it.name])
-            parts += found
+    for it in stage.space_iters:
+        state, found = _split_by_digits(state, name, it, digits[it.name])
+        parts += found
     carried = len(stage.carried.loops)
-    state, _ = _bind_lanes(state, name, reduce[:carried], parts, vectors=False)
-    for it in reduce[carried:]:
+    state, _ = _bind_lanes(state, name, stage.reduce_iters[:carried], parts, vectors=False)
+    for it in stage.reduce_iters[carried:]:
         state = state.unroll(name, it)
     return state
 
@@ -192,7 +208,7 @@ def _bind_lanes(
     innermost = ""
     for index in dict.fromkeys(lane_index(digit) for _, digit in lanes):
         counted = [it for it, digit in lanes if lane_index(digit) is index]
-        state, thread = state.fuse(name, counted) if len(counted) > 1 else (state, counted[0])
+        state, thread = state.fuse(name, counted)
         state, innermost = state.bind(name, thread, index.value), thread.name
     for it in far:
         state = state.unroll(name, it)

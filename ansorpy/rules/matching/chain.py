@@ -19,7 +19,7 @@ from ansorpy.rules.predicates import (
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
-__all__ = ["Chain", "find_chain", "is_read_once", "reused_axes"]
+__all__ = ["Chain", "find_chain", "reused_axes"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def find_chain(state: State, end: str | None = None) -> Chain | str:
     if len(state.current_dag.outputs) != 1:
         return "there are several outputs"
     end = state.current_dag.outputs[0].name if end is None else end
-    state = inline_cheap(state, end)
+    state = _inline_cheap(state, end)
     members = _members(state, end)
     products = [
         s for s in members
@@ -87,7 +87,7 @@ def _members(state: State, end: str) -> list[Stage]:
     return [s for s in state.stages if not (is_input(state, s) or s.inlined) and s.op in leading]
 
 
-def inline_cheap(state: State, end: str) -> State:
+def _inline_cheap(state: State, end: str) -> State:
     """Inline stages before *end* that cost nothing to recompute or are read once, last first."""
     for name in [s.name for s in reversed(_members(state, end)) if s.name != end]:
         stage = state.stage(name)
@@ -95,12 +95,12 @@ def inline_cheap(state: State, end: str) -> State:
             continue
         if is_repeated_in_tiles(state, stage):
             continue
-        if is_strictly_inlineable(state, stage) or is_read_once(state, stage):
+        if is_strictly_inlineable(state, stage) or _is_read_once(state, stage):
             state = state.compute_inline(name)
     return state
 
 
-def is_read_once(state: State, stage: Stage) -> bool:
+def _is_read_once(state: State, stage: Stage) -> bool:
     """Whether one stage reads *stage*, in one load that reads no element twice."""
     readers = [r for r in state.current_dag.readers(stage.op) if isinstance(r, ComputeOp)]
     if len(readers) != 1:

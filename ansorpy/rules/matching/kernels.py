@@ -12,8 +12,7 @@ from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "kernel_of", "kernels", "kernels_in", "thread_factors", "tile_host", "vthread_factors",
-    "with_kernel_style",
+    "kernels", "kernels_in", "thread_factors", "tile_host", "vthread_factors", "with_kernel_style",
 ]  # fmt: skip
 
 
@@ -25,13 +24,6 @@ def kernels(state: State) -> Iterator[Stage]:
             yield stage
 
 
-def kernel_of(state: State, stage: Stage) -> Stage:
-    """The stage in whose kernel *stage* is computed, at any depth."""
-    while stage.attach is not None:
-        stage = state.stage(stage.attach.stage)
-    return stage
-
-
 def kernels_in(state: State, style: KernelStyle) -> list[Stage]:
     """The kernels of one style."""
     return [kernel for kernel in kernels(state) if kernel.kernel_style is style]
@@ -39,7 +31,7 @@ def kernels_in(state: State, style: KernelStyle) -> list[Stage]:
 
 def with_kernel_style(state: State, stage: str, style: KernelStyle) -> State:
     """*state* with *style* recorded for the kernel in which *stage* is computed."""
-    kernel = kernel_of(state, state.stage(stage))
+    kernel = state.root_of(stage)
     if kernel.kernel_style is style:
         return state
     return state.set_kernel_style(kernel.name, style.value)

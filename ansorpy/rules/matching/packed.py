@@ -5,7 +5,7 @@ from __future__ import annotations
 from ansorpy.ir.analysis.access import accesses
 from ansorpy.ir.expr import Compare, CompareOp, Select
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.rules.matching.rowwise import is_worth_inlining, streams
+from ansorpy.rules.matching.rowwise import streams, with_cheap_inlined
 from ansorpy.schedule.state import State
 
 __all__ = ["has_columns_of_its_own", "packed_parts", "with_cheap_joiners_inlined"]
@@ -44,12 +44,4 @@ def with_cheap_joiners_inlined(state: State, parts: str) -> tuple[State, list[st
     dag = state.current_dag
     (last,) = dag.outputs
     before = dag.leading_to(state.stage(parts).op)
-    members = []
-    for op in reversed(dag.computes):
-        if op in before or op is last or op in dag.constant_ops:
-            continue
-        if is_worth_inlining(state, state.stage(op.name)):
-            state = state.compute_inline(op.name)
-        else:
-            members.append(op.name)
-    return state, members
+    return with_cheap_inlined(state, state.stage(last.name), before)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.ir.expr import AxisKind, Load
+from ansorpy.ir.expr import Load
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "consumers", "direct_producers", "has_reduce_iters", "host_iters", "is_input",
-    "is_operand_copy", "is_tiled", "producers", "root_of", "single_consumer", "widens",
+    "consumers", "direct_producers", "has_reduce_iters", "is_input", "is_operand_copy",
+    "is_tiled", "producers", "single_consumer", "widens",
 ]  # fmt: skip
 
 
@@ -63,18 +63,8 @@ def single_consumer(state: State, stage: Stage) -> Stage | None:
     readers = consumers(state, stage)
     if len(readers) == 1:
         return readers[0]
-    roots = {root_of(reader) for reader in readers}
-    return state.stage(roots.pop()) if len(roots) == 1 else None
-
-
-def root_of(stage: Stage) -> str:
-    """The stage in whose loops *stage* runs: its attach target, or itself."""
-    return stage.name if stage.attach is None else stage.attach.stage
-
-
-def host_iters(state: State, stage: Stage) -> frozenset[str]:
-    """Loops of *stage* at which other stages are computed."""
-    return frozenset(s.attach.iter for s in state.attached(stage) if s.attach is not None)
+    hosts = {r.name if r.attach is None else r.attach.stage for r in readers}
+    return state.stage(hosts.pop()) if len(hosts) == 1 else None
 
 
 def widens(state: State, stage: Stage) -> bool:
@@ -110,4 +100,4 @@ def is_operand_copy(stage: Stage) -> bool:
 
 def has_reduce_iters(stage: Stage) -> bool:
     """Whether the stage has a reduce loop."""
-    return any(it.kind is AxisKind.REDUCE for it in stage.iters)
+    return bool(stage.reduce_iters)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from math import prod
 
 from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.analysis.access import Access, accesses, reads
-from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Expr, Function, walk
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.matching.relations import has_reduce_iters, is_input
-from ansorpy.rules.predicates import has_data_reuse, is_strictly_inlineable
+from ansorpy.rules.predicates import has_data_reuse, is_strictly_inlineable, reduce_extent
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -17,12 +18,11 @@ from ansorpy.schedule.tables.size import product
 from ansorpy.target import Target
 
 __all__ = [
-    "COSTLY", "block_axes", "contiguous_reduction", "fills_lanes", "is_costly_broadcast",
-    "is_evaluated_once", "is_worth_inlining", "passes_once", "space_loops_of", "streams",
-    "with_cheap_inlined",
+    "at_block", "block_axes", "contiguous_reduction", "fills_lanes",
+    "is_costly_broadcast", "is_evaluated_once", "passes_once", "streams", "with_cheap_inlined",
 ]  # fmt: skip
 
-COSTLY = frozenset({
+_COSTLY = frozenset({
     Function.EXP, Function.LOG, Function.SQRT, Function.RSQRT, Function.TANH, Function.ERF,
     Function.SIN, Function.COS,
 })  # fmt: skip
@@ -39,11 +39,10 @@ def streams(state: State, stage: Stage) -> bool:
     op = stage.compute
     if not op.reduce_axes:
         return True
-    domain = prod(axis.extent for axis in (*op.axes, *op.reduce_axes))
     largest = max(state.current_dag.reads(op), key=lambda producer: producer.size, default=None)
     if largest is None or largest in state.current_dag.constant_ops:
         return False
-    return domain <= largest.size
+    return op.size * reduce_extent(stage) <= largest.size
 
 
 def passes_once(state: State, stage: Stage) -> bool:
@@ -52,13 +51,19 @@ def passes_once(state: State, stage: Stage) -> bool:
     return streams(state, stage) and not product
 
 
-def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
-    """*state* with cheap stages inlined, and the stages that remain to be placed, last first."""
+def with_cheap_inlined(
+    state: State, last: Stage, apart: Container[Tensor] = ()
+) -> tuple[State, list[str]]:
+    """*state* with cheap stages inlined, and the stages that remain to be placed, last first.
+
+    The stages of operators *apart* are left out.
+    """
     members = []
     for stage in reversed(state.stages):
-        if stage.is_placeholder or stage is last or stage.op in state.current_dag.constant_ops:
+        given = stage.is_placeholder or stage.op in state.current_dag.constant_ops
+        if given or stage is last or stage.op in apart:
             continue
-        if is_worth_inlining(state, stage):
+        if _is_worth_inlining(state, stage):
             state = state.compute_inline(stage.name)
         else:
             members.append(stage.name)
@@ -84,7 +89,7 @@ def _is_permutation(access: Access) -> bool:
     return None not in access.shifts and len(set(used)) == len(used) and set(used) == every
 
 
-def is_worth_inlining(state: State, stage: Stage) -> bool:
+def _is_worth_inlining(state: State, stage: Stage) -> bool:
     """Whether recomputing the stage's value at each read costs no more than keeping it.
 
     Costly values are kept if they would be evaluated several times: if two stages read them, or
@@ -108,14 +113,9 @@ def is_costly_broadcast(state: State, stage: Stage) -> bool:
 def _is_costly(body: Expr) -> bool:
     slow = (BinaryOp.DIV, BinaryOp.POW)
     return any(
-        (isinstance(e, Call) and e.fn in COSTLY) or (isinstance(e, Binary) and e.op in slow)
+        (isinstance(e, Call) and e.fn in _COSTLY) or (isinstance(e, Binary) and e.op in slow)
         for e in walk(body)
     )
-
-
-def space_loops_of(stage: Stage) -> list[str]:
-    """Names of the stage's space loops, outermost first."""
-    return [it.name for it in stage.iters if it.kind is AxisKind.SPACE]
 
 
 def block_axes(state: State, last: Stage, members: list[str]) -> tuple[str, ...]:
@@ -136,17 +136,25 @@ def _parts_are_disjoint(state: State, last: Stage, members: list[str], outer: li
     """Whether the members' regions over all iterations of loops *outer* add up to their sizes."""
     if not outer:
         return True
-    rest = [name for name in space_loops_of(last) if name not in outer]
-    trial = state.reorder(last.name, [*outer, *rest])
+    bounds = Bounds(at_block(state, last.name, outer, members), {})
+    blocks = prod(last.root_extents[name] for name in outer)
     for member in members:
-        trial = trial.compute_at(member, last.name, outer[-1])
-    bounds, blocks = Bounds(trial, {}), prod(last.root_extents[name] for name in outer)
-    level = trial.stage(last.name).index(outer[-1])
-    for member in members:
-        box = product(span.extent for span in bounds.region(member, last.name, level))
+        box = product(span.extent for span in bounds.region(member))
         if box * blocks != state.stage(member).op.size:
             return False
     return True
+
+
+def at_block(state: State, last: str, loops: Sequence[str], members: Sequence[str]) -> State:
+    """*state* with *loops* outermost in stage *last*, and *members* computed in the last of them.
+
+    Only the order of space loops changes.
+    """
+    others = [it.name for it in state.stage(last).space_iters if it.name not in loops]
+    state = state.reorder(last, [*loops, *others])
+    for member in members:
+        state = state.compute_at(member, last, loops[-1])
+    return state
 
 
 def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:

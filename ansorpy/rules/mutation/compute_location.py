@@ -42,16 +42,17 @@ class MutateComputeLocation:
         return _moved(state, int(rng.choice(movable)), rng)
 
 
-def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
-    step = state.history[at]
-    free = state.compute_root(step.stage)
-    current = state.stage(step.stage).attach
-    others = [at for at in locations(free, free.stage(step.stage)) if at != current]
+def _moved(state: State, number: int, rng: np.random.Generator) -> State | None:
+    """*state* with another target of step *number*, a compute_at; None if there is none."""
+    name = state.history[number].stage
+    free = state.compute_root(name)
+    current = state.stage(name).attach
+    others = [at for at in locations(free, free.stage(name)) if at != current]
     if not others:
         return None
     chosen = others[int(rng.integers(len(others)))]
-    changed = ComputeAtStep(step.stage, chosen.stage, chosen.iter)
-    steps = [changed if n == at else s for n, s in enumerate(state.history)]
+    steps = [*state.history]
+    steps[number] = ComputeAtStep(name, chosen.stage, chosen.iter)
     try:
         moved = State.replay(state.definition, steps)
     except ScheduleError:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from ansorpy.arrays import Ints
 from ansorpy.rules.base import Mutation
 from ansorpy.rules.tiling.roundness import draw_round
-from ansorpy.schedule.decisions import Decision, Factors, nearest
+from ansorpy.schedule.decisions import Decision, Factors, divisors, nearest
 from ansorpy.schedule.space import Space, Table
 
 __all__ = ["MutateTileSize", "move_factor"]
@@ -94,18 +93,12 @@ def move_factor(levels: Ints, max_innermost: int, rng: np.random.Generator) -> I
 def _random_divisor(numbers: Ints, most: Ints, rng: np.random.Generator) -> Ints:
     """A uniformly drawn divisor in ``2 .. most`` of each number; 1 if there is none."""
     distinct, which = np.unique(numbers, return_inverse=True)
-    lists = [_divisors_above_one(int(n)) for n in distinct]
-    width = max(1, *(len(divisors) for divisors in lists))
+    lists = [divisors(int(n))[1:] for n in distinct]
+    width = max(1, *map(len, lists))
     padded = np.full((len(lists), width), np.iinfo(np.int64).max, dtype=np.int64)
-    for row, divisors in zip(padded, lists, strict=True):
-        row[: len(divisors)] = divisors
+    for row, found in zip(padded, lists, strict=True):
+        row[: len(found)] = found
     choices = padded[which]
     count = (choices <= most[:, None]).sum(axis=1)
     drawn = choices[np.arange(len(numbers)), rng.integers(0, np.maximum(count, 1))]
     return np.where(count > 0, drawn, 1)
-
-
-@lru_cache(maxsize=4096)
-def _divisors_above_one(n: int) -> tuple[int, ...]:
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return tuple(sorted({*small, *(n // d for d in small)} - {1}))

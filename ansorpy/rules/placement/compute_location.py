@@ -9,7 +9,6 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import PlacementRule, Subject
 from ansorpy.rules.matching.relations import (
-    host_iters,
     is_input,
     is_operand_copy,
     is_tiled,
@@ -105,7 +104,7 @@ def _reused_inside(state: State, stage: Stage, target: Stage) -> set[tuple[str, 
 
 
 def _in_consumer(state: State, target: Stage) -> list[Iter]:
-    hosts, outermost = host_iters(state, target), _outermost_parts(target)
+    hosts, outermost = state.host_iters(target), _outermost_parts(target)
     found: list[Iter] = []
     reduced = False
     for it in target.iters:
@@ -126,7 +125,7 @@ def _in_consumer(state: State, target: Stage) -> list[Iter]:
 
 
 def _in_outer(state: State, outer: Stage) -> list[Iter]:
-    hosts = host_iters(state, outer)
+    hosts = state.host_iters(outer)
     found: list[Iter] = []
     for it in outer.iters:
         if it.kind is AxisKind.REDUCE or it.annotation is ForKind.UNROLLED or it.name in hosts:

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ansorpy.arrays import Ints
 from ansorpy.rules.base import PlacementRule, Subject
-from ansorpy.schedule.decisions import factorizations
+from ansorpy.schedule.decisions import divisors, factorizations
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.steps.loops import SplitStep
 from ansorpy.schedule.steps.storage import RfactorStep
 from ansorpy.target import Target
 
-__all__ = ["DrawRfactorFactors", "before_rfactors", "rfactor_splits", "with_factors"]
+__all__ = ["DrawRfactorFactors", "FactorRule", "before_rfactors", "rfactor_splits"]
+
+
+class FactorRule(PlacementRule[int]):
+    """Replaces the factors of the splits on which an rfactor builds.
+
+    The shape of the rfactor's stage depends on it, so a placed sketch fixes it; it is no column.
+    """
+
+    def subjects(self, state: State) -> list[Subject]:
+        """The numbers of the split steps."""
+        return list(before_rfactors(state))
+
+    def take(self, state: State, subject: Subject, option: int) -> State:
+        split = state.history[int(subject)]
+        assert isinstance(split, SplitStep), split
+        steps = [*state.history]
+        steps[int(subject)] = replace(split, factors=(option,))
+        return State.replay(state.definition, steps)
 
 
 @dataclass(frozen=True)
-class DrawRfactorFactors(PlacementRule[int]):
+class DrawRfactorFactors(FactorRule):
     """Replace the factor of each split made for an rfactor by a random divisor.
 
-    The new stage's shape depends on the factor, so it is fixed in a placed sketch, not a column.
     Source: TVM opens these splits after enumeration; ``max_innermost`` is TVM's.  Differs: with
     ``most_parts``, an outer loop that is factored out for threads has from two to that many
     iterations.  Candidates are divisors of its extent, and powers of two if no divisor is of about
@@ -33,23 +49,16 @@ class DrawRfactorFactors(PlacementRule[int]):
     max_innermost: int = 64
     most_parts: int | None = None
 
-    def subjects(self, state: State) -> list[Subject]:
-        """The numbers of the split steps."""
-        return list(before_rfactors(state))
-
     def options(self, state: State, subject: Subject, target: Target) -> list[int]:
         at = int(subject)
         factors: list[int] = self._factors(state, at, rfactor_splits(state)[at]).tolist()
         return factors
 
-    def take(self, state: State, subject: Subject, option: int) -> State:
-        return with_factors(state, {int(subject): option})
-
     def _factors(self, state: State, at: int, extent: int) -> Ints:
         """The inner factors from which to draw for the split at step number *at*."""
         most = self.most_parts
         if most is not None and _takes_outer_part(state, at):
-            every = factorizations(extent, 1, extent)[:, 0]
+            every = np.array(divisors(extent), dtype=np.int64)
             parts = extent // every
             shared = every[(parts > 1) & (parts <= most)]
             powers = _missing(2 ** np.arange(1, most.bit_length(), dtype=np.int64), parts)
@@ -65,18 +74,6 @@ def _missing(powers: Ints, parts: Ints) -> Ints:
     near = (2 * parts > powers[:, None]) & (parts < 2 * powers[:, None]) & (parts > 1)
     found: Ints = powers[~near.any(axis=1)]
     return found
-
-
-def with_factors(state: State, chosen: Mapping[int, int]) -> State:
-    """*state* with the factors of split steps replaced by *chosen* (step number -> factor)."""
-    if not chosen:
-        return state
-    steps = [
-        replace(step, factors=(chosen[at],)) if isinstance(step, SplitStep) and at in chosen
-        else step
-        for at, step in enumerate(state.history)
-    ]  # fmt: skip
-    return State.replay(state.definition, steps)
 
 
 def rfactor_splits(state: State) -> dict[int, int]:

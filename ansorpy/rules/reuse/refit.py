@@ -11,7 +11,7 @@ from ansorpy.arrays import Floats
 from ansorpy.rules.placement.rfactor_factors import rfactor_splits
 from ansorpy.rules.predicates import is_computed_where_read
 from ansorpy.rules.reuse.recover import places_after, replayed
-from ansorpy.schedule.decisions import Decision, factorizations
+from ansorpy.schedule.decisions import Decision, divisors
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
@@ -48,8 +48,8 @@ def _divided(step: Step, recorded: Step, extent: int) -> Step:
     """
     assert isinstance(step, SplitStep) and isinstance(recorded, SplitStep)
     [wanted] = recorded.numbers().values()
-    divisors = factorizations(extent, 1, extent)[:, 0]
-    nearest = divisors[np.abs(np.log2(divisors / wanted)).argmin()]
+    options = np.array(divisors(extent), dtype=np.int64)
+    nearest = options[np.abs(np.log2(options / wanted)).argmin()]
     return replace(step, factors=(int(nearest),))
 
 

@@ -9,7 +9,6 @@ from ansorpy.ir.analysis.access import Access, reads
 from ansorpy.ir.expr import Load, Select, walk
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.mma_choice import matrix_dims
-from ansorpy.rules.matching.kernels import kernel_of
 from ansorpy.rules.matching.relations import consumers, direct_producers, has_reduce_iters
 from ansorpy.rules.predicates import has_data_reuse
 from ansorpy.rules.tiling.levels import last_of_outermost_reduce_tile
@@ -23,7 +22,7 @@ __all__ = ["AddCacheRead", "source_order", "with_tiles"]
 
 @dataclass(frozen=True)
 class AddCacheRead(SketchRule):
-    """Copy the inputs of a tiled consumer into ``scope``, once per outermost reduce tile.
+    """Copy the inputs of a tiled consumer into shared memory, once per outermost reduce tile.
 
     Operands that warps load into fragments are copied at the tiles of the sum that multiplies the
     fragments, with the rows of a matrix next to each other.
@@ -36,7 +35,6 @@ class AddCacheRead(SketchRule):
     by vectors; if rows run along the reduction, several steps are loaded at once.
     """
 
-    scope: str = "shared"
     by_source: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
@@ -67,23 +65,19 @@ class AddCacheRead(SketchRule):
             tiled = state.stage(owner if reader.fragment is not None else reader.name)
             host = last_of_outermost_reduce_tile(tiled)
             name = state.stage(stage_id).name
-            state = with_tiles(
-                state, name, reader.name, self.scope, order, Attach(tiled.name, host.name)
-            )
+            state = with_tiles(state, name, reader.name, order, Attach(tiled.name, host.name))
         yield state, stage_id
 
 
-def with_tiles(
-    state: State, name: str, reader: str, scope: str, order: tuple[int, ...], at: Attach
-) -> State:
-    """*state* with copies of the parts of stage *name* that *reader* reads, made at loop *at*.
+def with_tiles(state: State, name: str, reader: str, order: tuple[int, ...], at: Attach) -> State:
+    """*state* with the parts of stage *name* that *reader* reads copied to shared memory at *at*.
 
     Loads that move along different axes get one copy each: a single copy would span everything
     between them.
     """
     for left in reversed(range(len(_load_groups(state, name, reader)))):
         loads = _load_groups(state, name, reader)[0] if left else ()
-        state, copy = state.cache_read(name, scope, [reader], order, loads)
+        state, copy = state.cache_read(name, "shared", [reader], order, loads)
         state = state.compute_at(copy, at.stage, at.iter)
     return state
 
@@ -150,4 +144,4 @@ def _takes_tiles(state: State, reader: Stage) -> bool:
 
 
 def _shares_sums(state: State, reader: Stage) -> bool:
-    return kernel_of(state, reader).kernel_style is KernelStyle.CROSS_THREAD_REDUCTION
+    return state.root_of(reader).kernel_style is KernelStyle.CROSS_THREAD_REDUCTION

@@ -25,7 +25,6 @@ class AddCacheWrite(SketchRule):
     MultiLevelTilingWithFusion.
     """
 
-    scope: str = "local"
     whole_epilogue: bool = False
     exclusive: bool = False
 
@@ -42,5 +41,5 @@ class AddCacheWrite(SketchRule):
         return Verdict.apply_and_skip_rest(reason) if self.exclusive else Verdict.apply(reason)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
-        state, cached = state.cache_write(stage_id, self.scope)
+        state, cached = state.cache_write(stage_id, "local")
         yield state, state.index(cached)

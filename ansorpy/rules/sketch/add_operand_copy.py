@@ -31,8 +31,6 @@ class AddOperandCopy(SketchRule):
     Source: packing in BLIS and GotoBLAS; in TVM, a cache_read written by hand.
     """
 
-    scope: str = "local"
-
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if not stage.is_placeholder or stage.op in state.current_dag.constant_ops:
@@ -50,7 +48,7 @@ class AddOperandCopy(SketchRule):
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         (reader,) = consumers(state, stage)
-        yield with_operand_copy(state, stage, reader, self.scope), stage_id - 1
+        yield with_operand_copy(state, stage, reader), stage_id - 1
 
 
 @dataclass(frozen=True)
@@ -75,14 +73,14 @@ def moving_load(state: State, stage: Stage, reader: Stage) -> MovingLoad | None:
     return found[0] if len(found) == 1 else None
 
 
-def with_operand_copy(state: State, stage: Stage, reader: Stage, scope: str) -> State:
+def with_operand_copy(state: State, stage: Stage, reader: Stage) -> State:
     """*state* with a copy of *stage* for its :func:`moving_load`, with that dimension last."""
     load = moving_load(state, stage, reader)
     assert load is not None, stage.name
     order = [*(d for d in range(stage.op.ndim) if d != load.dimension), load.dimension]
     alone = len(reads(reader.compute, stage.op)) == 1
     loads = () if alone else (load.number,)
-    return state.cache_read(stage.name, scope, [reader.name], order, loads)[0]
+    return state.cache_read(stage.name, "local", [reader.name], order, loads)[0]
 
 
 def moving_dimensions(reader: Stage, access: Access) -> tuple[int, ...] | None:

@@ -13,7 +13,6 @@ from ansorpy.rules.predicates import (
     has_data_reuse,
     needs_rfactor,
     reads_along,
-    space_extent,
 )
 from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.rules.verdict import Verdict
@@ -51,7 +50,7 @@ class AddRfactor(SketchRule):
             return Verdict.skip("its space loops fill all cores and vectors")
         if self._sums_in_lanes(state, stage, target):
             enough = 1 if target.cores == 1 else self.rows_per_core * target.cores
-            if space_extent(stage) >= enough:
+            if stage.op.size >= enough:
                 return Verdict.skip("its rows fill all cores and its reduction the vectors")
         return Verdict.apply(f"too few space loops for {target.cores} cores: use the reduction's")
 
@@ -87,7 +86,7 @@ def _has_parallel_vectors(state: State, stage: Stage, target: Target) -> bool:
     if not reads_along(state, stage, axes[-1], max_stride=2):
         return False
     lanes = lanes_of(state.inlined_dag.ops[stage.name], target)
-    return space_extent(stage) >= target.cores * lanes
+    return stage.op.size >= target.cores * lanes
 
 
 def _factored(state: State, name: str, it: str, axis: int, *, innermost: bool) -> Derived:

@@ -105,7 +105,7 @@ def inline_verdict(
 
 def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
     """Whether shared tiles copy *stage* and its body has more than *most_loads* loads."""
-    if is_input(state, stage) or stage.is_placeholder or has_reduce_iters(stage):
+    if is_input(state, stage) or has_reduce_iters(stage):
         return False
     loads = sum(isinstance(e, Load) for e in walk(stage.compute.body))
     return loads > most_loads and any(
@@ -115,7 +115,7 @@ def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
 
 def _formulas_with(state: State, stage: Stage) -> int:
     """Number of formulas among which a reader selects once *stage* is inlined; 1 for no select."""
-    if is_input(state, stage) or stage.is_placeholder or stage.compute.reduce_axes:
+    if is_input(state, stage) or stage.compute.reduce_axes:
         return 1
     own = formulas(stage.compute)
     ops = state.inlined_dag.ops
@@ -129,9 +129,8 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
     if is_input(state, stage) or not is_operand_copy(stage) or len(readers) != 1:
         return False
     (reader,) = readers
-    if not (is_tiled(reader) and reader.compute.reduce_axes) or state.current_dag.is_output(
-        stage.op
-    ):
+    is_tiled_sum = is_tiled(reader) and bool(reader.compute.reduce_axes)
+    if not is_tiled_sum or state.current_dag.is_output(stage.op):
         return False
     found = reads(state.inlined_dag.ops[reader.name], stage.op)
     return _keeps_rows(stage) and all(moving_dimensions(reader, a) == () for a in found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.extents import most
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.gpu.mma_choice import has_mma_sync, has_wgmma, may_round
+from ansorpy.rules.gpu.mma_choice import has_mma_sync, has_wgmma, reason_against
 from ansorpy.rules.gpu.warp_rows import WarpRows, group_rows, warp_rows, with_warp_rows
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
@@ -51,12 +51,9 @@ class ChainInWarps(SketchRule):
         if isinstance(plan, str):
             return Verdict.skip(plan)
         for name, found in ((plan.scores, plan.first), (plan.mixed, plan.second)):
-            if not may_round(state.stage(name).compute, found):
-                return Verdict.skip("its factors are float32, and may not be rounded")
-            if found.waste > self.most_waste:
-                return Verdict.skip(
-                    f"padding to whole fragments takes {found.waste:.0f} times the work"
-                )
+            reason = reason_against(state.stage(name).compute, found, self.most_waste)
+            if reason is not None:
+                return Verdict.skip(reason)
         if plan.second.by.pattern.reduce_axes[0].extent != COLUMNS:
             return Verdict.skip(f"{plan.second.by.name} does not take {COLUMNS} keys at once")
         widths = plan.first.depth.extent, plan.second.columns.extent

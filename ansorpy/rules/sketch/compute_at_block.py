@@ -9,9 +9,9 @@ from math import prod
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.relations import has_reduce_iters, is_input
 from ansorpy.rules.matching.rowwise import (
+    at_block,
     block_axes,
     passes_once,
-    space_loops_of,
     with_cheap_inlined,
 )
 from ansorpy.rules.verdict import Verdict
@@ -71,14 +71,8 @@ class ComputeAtBlock(SketchRule):
         last = state.stage(stage_id)
         state, members = with_cheap_inlined(state, last)
         axes = block_axes(state, last, members)
-        state, (outer, inner) = state.split(
+        state, (outer, _) = state.split(
             last.name, axes[-1], (None,), max_innermost=self.max_rows,
             tail="guard" if has_reduce_iters(last) else "shift",
         )  # fmt: skip
-        blocks = [*axes[:-1], outer.name]
-        rest = [n for n in space_loops_of(state.stage(last.name)) if n not in blocks]
-        state = state.reorder(last.name, [*blocks, *rest])
-        assert inner.name in rest, "the rows of a block must be inside it, in axis order"
-        for name in members:
-            state = state.compute_at(name, last.name, outer)
-        yield state, -1
+        yield at_block(state, last.name, [*axes[:-1], outer.name], members), -1

@@ -16,7 +16,6 @@ from ansorpy.rules.predicates import (
     has_data_reuse,
     needs_cross_thread_reduction,
     num_common_outer_iterators,
-    space_extent,
 )
 from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.rules.verdict import Verdict
@@ -67,7 +66,7 @@ class CrossThreadReduction(SketchRule):
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name
         consumer, common = _fusible(state, state.stage(stage_id), any_plain=bool(self.threads))
-        rows = space_extent(state.stage(stage_id))
+        rows = state.stage(stage_id).op.size
         state, fused = reduce_in_one(state, name)
         if consumer is None or self.threads and rows < target.cores:
             alone, (_, inner) = self._split(state, name, fused, target)

@@ -9,7 +9,7 @@ from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.chain import Chain, find_chain, reused_axes
 from ansorpy.rules.matching.packed import packed_parts, with_cheap_joiners_inlined
 from ansorpy.rules.matching.relations import has_reduce_iters
-from ansorpy.rules.matching.rowwise import block_axes
+from ansorpy.rules.matching.rowwise import at_block, block_axes
 from ansorpy.rules.tiling.chain_tiling import ChainTiling
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.bounds.inference import Bounds
@@ -81,7 +81,8 @@ class PartsAtBlock(SketchRule):
             tail="guard" if has_reduce_iters(last) else "shift",
         )  # fmt: skip
         blocks = [*(name for name in axes if name != row), outer.name]
-        state = _with_outermost(state, last.name, blocks)
+        others = [it.name for it in state.stage(last.name).iters if it.name not in blocks]
+        state = state.reorder(last.name, [*blocks, *others])
         for name in placed:
             state = state.compute_at(name, last.name, outer)
         return state
@@ -91,20 +92,11 @@ def _rows_of(
     state: State, last: Stage, axes: Sequence[str], placed: Sequence[str], wanted: Set[str]
 ) -> set[str]:
     """Which of *axes* of the last stage select the axes *wanted* of ``placed[-1]``."""
-    trial = _with_outermost(state, last.name, axes)
-    for name in placed:
-        trial = trial.compute_at(name, last.name, axes[-1])
-    level = trial.stage(last.name).index(axes[-1])
-    spans = Bounds(trial, {}).region(placed[-1], last.name, level)
-    found = zip(trial.stage(placed[-1]).compute.axes, spans, strict=True)
+    spans = Bounds(at_block(state, last.name, axes, placed), {}).region(placed[-1])
+    found = zip(state.stage(placed[-1]).compute.axes, spans, strict=True)
     return {
         part.axis
         for axis, span in found
         if axis.name in wanted and span.origin is not None
         for part, _ in span.origin.terms
     }
-
-
-def _with_outermost(state: State, name: str, loops: Sequence[str]) -> State:
-    others = [it.name for it in state.stage(name).iters if it.name not in loops]
-    return state.reorder(name, [*loops, *others])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.chain_rows import ChainPlan, chain_plan, with_chain_kernel
 from ansorpy.rules.gpu.row_blocks import RowBlock, RowKernel, row_kernel
@@ -94,9 +93,8 @@ def _with_combination(found: _Combination) -> State:
     inner = made.tile_last(own_rows=True)
     for name in found.sums:
         state = made.state.compute_at(name, found.kernel.last, inner)
-        iters = state.stage(name).iters
-        space = [it for it in iters if it.kind is AxisKind.SPACE]
-        state = state.reorder(name, [*(it for it in iters if it not in space), *space])
+        space = state.stage(name).space_iters
+        state = state.reorder(name, [*state.stage(name).reduce_iters, *space])
         for it in space:
             state = state.unroll(name, it)
         made.state = state

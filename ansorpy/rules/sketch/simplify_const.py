@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.predicates import attrs_of
@@ -37,8 +36,7 @@ class SimplifyComputeWithConstTensor(SketchRule):
         marked = attrs_of(stage.op).unroll_axes
         if is_input(state, stage) or not marked:
             return Verdict.skip("no axes are marked unroll_axes")
-        reduce = [it.name for it in stage.iters if it.kind is AxisKind.REDUCE]
-        if not set(reduce) <= set(marked):
+        if not {it.name for it in stage.reduce_iters} <= set(marked):
             return Verdict.skip("a reduce axis is not in unroll_axes, so it cannot be unrolled")
         return Verdict.apply_and_skip_rest("constants fold once these axes are unrolled")
 

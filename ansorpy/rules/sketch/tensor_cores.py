@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.mma_choice import (
     MmaChoice,
@@ -13,12 +12,13 @@ from ansorpy.rules.gpu.mma_choice import (
     has_mma_sync,
     has_wgmma,
     matrix_load,
-    may_round,
+    reason_against,
     wgmma_choices,
 )
 from ansorpy.rules.gpu.warp_tiling import (
     fill_by_lanes,
     fill_by_matrices,
+    multiplied,
     tile_for_warps,
     tile_like_warps,
 )
@@ -76,12 +76,9 @@ class TensorCores(SketchRule):
         found = best_choice(stage.op)
         if found is None:
             return Verdict.skip("not a sum of products that an instruction computes")
-        if not may_round(stage.compute, found):
-            return Verdict.skip("its factors are float32, and may not be rounded")
-        if found.waste > self.most_waste:
-            return Verdict.skip(
-                f"padding to whole fragments takes {found.waste:.0f} times the work"
-            )
+        against = reason_against(stage.compute, found, self.most_waste)
+        if against is not None:
+            return Verdict.skip(against)
         reason = f"{found.by.name} multiplies such values"
         rounds = stage.compute.attrs.rounds_to_tf32
         return Verdict.apply_and_skip_rest(reason) if rounds else Verdict.apply(reason)
@@ -96,21 +93,16 @@ class TensorCores(SketchRule):
 
     def _multiplied(self, state: State, stage_id: int, found: MmaChoice) -> Derived:
         """The stage computed in fragments as *found* specifies."""
-        stage = state.stage(stage_id)
-        apart = factored_axes(state, stage)
-        state = state.mma(
-            stage.name, found.by.name, found.rows.name, found.columns.name, found.depth.name
-        )
-        at = state.index(stage.name)
-        left, right, total = (state.stages[at - n].name for n in (3, 2, 1))
-        host = stage.name
+        host = state.stage(stage_id).name
+        apart = factored_axes(state, state.stage(host))
+        state, (left, right, total) = multiplied(state, host, found)
         consumer = fusible_consumer(state, state.stage(host), once_inlined=True)
         if consumer is not None and reads_in_place(state, consumer, state.stage(host)):
             state, host = state.compute_inline(host), consumer.name
         state = tile_for_warps(state, total, found.by.name, found.depth.name, apart)
         state, loop = tile_like_warps(state, host, total)
         state = state.compute_at(total, host, loop)
-        inner = [it for it in state.stage(total).iters if it.kind is AxisKind.REDUCE]
+        inner = state.stage(total).reduce_iters
         for operand in (left, right):
             if state.stage(operand).fragment is None:
                 tiles = last_of_outermost_reduce_tile(state.stage(total))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ansorpy.ir.analysis.access import Access, accesses, reads
-from ansorpy.ir.expr import Axis, AxisKind, walk
+from ansorpy.ir.expr import Axis, walk
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
@@ -191,11 +191,9 @@ class ChainTiling:
         return has_data_reuse(self.chain.state, self.chain.state.stage(name))
 
     def _place_before(self, name: str, at: Iter) -> None:
-        host = self._pointwise_reader(name)
-        if host is not None:
-            self._state = self._state.compute_at(name, *host)
-            self._arrange(name, 0)
-        elif self.whole_prologue and self._is_product(name):
+        if self._place_at_reader(name):
+            return
+        if self.whole_prologue and self._is_product(name):
             self._state = multi_level_tile(self._state, name, "SSRSRS", self.max_innermost)
         elif self.whole_prologue:
             self._arrange(name, None)
@@ -203,12 +201,17 @@ class ChainTiling:
             self._place(name, at)
 
     def _place_after(self, name: str, at: Iter) -> None:
+        if not self._place_at_reader(name):
+            self._place(name, at)
+
+    def _place_at_reader(self, name: str) -> bool:
+        """Compute *name* at its :meth:`_pointwise_reader`, if it has one."""
         host = self._pointwise_reader(name)
         if host is None:
-            self._place(name, at)
-            return
+            return False
         self._state = self._state.compute_at(name, *host)
         self._arrange(name, 0)
+        return True
 
     def _tile_product(self, name: str) -> None:
         """Order loops as space, reduction, register tile; axes of the result follow its tiles."""
@@ -241,8 +244,7 @@ class ChainTiling:
                 tile.append(loops[1])
             else:
                 outer.append(stage.iter(axis.name))
-        reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
-        self._state = self._state.reorder(name, [*outer, *rows, *reduce, *tile])
+        self._state = self._state.reorder(name, [*outer, *rows, *stage.reduce_iters, *tile])
         self._copy_transposed(name)
 
     def _copy_transposed(self, name: str) -> None:
@@ -256,24 +258,19 @@ class ChainTiling:
             reader = self._state.stage(name)
             load = moving_load(self._state, stage, reader) if given else None
             if load is not None and load.dimension != producer.ndim - 1:
-                self._state = with_operand_copy(self._state, stage, reader, "local")
+                self._state = with_operand_copy(self._state, stage, reader)
 
     def _followed(self, name: str) -> dict[str, Part]:
         """Axes of *name* whose region starts at a block of the result, or at its quotient.
 
         Axes that correspond to a reduce axis of the last stage have no block to follow.
         """
-        state = self._state
-        attach = state.stage(name).attach
-        assert attach is not None
+        state, blocks = self._state, set(self.axis_of.values())
         columns = {column: 1 for decision in state.decisions for column in decision.columns}
-        bounds = Bounds(state, columns)
-        level = state.stage(attach.stage).index(attach.iter)
+        spans = Bounds(state, columns).region(name)
         found: dict[str, Part] = {}
-        spans = bounds.region(name, attach.stage, level)
         for axis, span in zip(state.stage(name).compute.axes, spans, strict=True):
             terms = () if span.origin is None else span.origin.terms
-            blocks = set(self.axis_of.values())
             if len(terms) == 1 and terms[0][1] == 1 and terms[0][0].axis in blocks:
                 found[axis.name] = terms[0][0]
         return found
@@ -295,7 +292,7 @@ class ChainTiling:
             folds = bool(chosen_by_remainder(op)) or bool(branch_axes(op))
             host: Iter | None = self.block.tile[-1]
         else:
-            inside = branch_axes(op) | passed_axes(state, op)
+            inside = branch_axes(op) | _passed_axes(state, op)
             kept = {a.name for a in op.axes} - inside
             folds = bool(inside)
             host = _last_outside(reader, inside)
@@ -315,7 +312,7 @@ class ChainTiling:
             return
         if op.reduce_axes and not reads_along(self._state, stage, op.axes[-1], self.max_stride):
             return
-        folding, passed = branch_axes(op), passed_axes(self._state, op)
+        folding, passed = branch_axes(op), _passed_axes(self._state, op)
         *space, last = stage.iters[: len(op.axes)]
         if vector != 0 and last.name not in folding | passed:
             self._state, (rest, last) = self._state.split(
@@ -325,7 +322,7 @@ class ChainTiling:
             space.append(rest)
         self._state = self._state.reorder(name, [
             *(it for it in space if it.name not in folding | passed),
-            *(it for it in stage.iters if it.kind is AxisKind.REDUCE),
+            *stage.reduce_iters,
             *(it for it in space if it.name in passed - folding),
             *(it for it in space if it.name in folding),
             last,
@@ -360,7 +357,7 @@ def _divides_well(extent: int) -> bool:
     return extent <= LEAST_ROWS or any(extent % n == 0 for n in range(LEAST_ROWS, VECTOR + 1))
 
 
-def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
+def _passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
     """Axes that index a producer along axes by which it selects between formulas."""
     found: set[str] = set()
     for access in accesses(op):

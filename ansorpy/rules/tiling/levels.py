@@ -105,8 +105,7 @@ def space_splits(stage: Stage) -> tuple[SplitRelation, ...]:
 
 def reduce_in_one(state: State, name: str) -> tuple[State, Iter]:
     """Fuse all reduce loops of stage *name*, which has at least one."""
-    reduce = [it for it in state.stage(name).iters if it.kind is AxisKind.REDUCE]
-    return (state, reduce[0]) if len(reduce) == 1 else state.fuse(name, reduce)
+    return state.fuse(name, state.stage(name).reduce_iters)
 
 
 def last_of_outermost_reduce_tile(stage: Stage) -> Iter:
@@ -116,5 +115,4 @@ def last_of_outermost_reduce_tile(stage: Stage) -> Iter:
     """
     whole = attrs_of(stage.op).no_split_at_inner
     split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
-    reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
-    return reduce[max(len(split), 1) - 1]
+    return stage.reduce_iters[max(len(split), 1) - 1]

@@ -9,7 +9,7 @@ from math import prod
 from ansorpy.ir.analysis.access import accesses
 from ansorpy.ir.expr import Axis
 from ansorpy.rules.gpu.mma_choice import MmaChoice, best_choice, has_mma_sync, may_round
-from ansorpy.rules.predicates import has_data_reuse, reduce_extent, space_extent
+from ansorpy.rules.predicates import has_data_reuse, reduce_extent
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -60,8 +60,8 @@ class ReductionParts:
     def most_that_fill(self, state: State, stage: Stage, target: Target) -> float:
         """The number of parts with which the largest tiles cover each multiprocessor once."""
         if not has_data_reuse(state, stage):
-            return self.blocks * target.cores / space_extent(stage)
-        return target.cores * prod(self._sides(stage, target)) / space_extent(stage)
+            return self.blocks * target.cores / stage.op.size
+        return target.cores * prod(self._sides(stage, target)) / stage.op.size
 
     def counts(self, state: State, stage: Stage, target: Target) -> list[int]:
         """The numbers of parts, each more than one, in ascending order; empty if none is useful.

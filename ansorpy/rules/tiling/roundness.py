@@ -1,4 +1,4 @@
-"""Weights that make some GPU tile sizes more likely to be tried than others."""
+"""Draw GPU tiles by weights that make some sizes more likely to be tried than others."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from ansorpy.arrays import Floats, Ints
-from ansorpy.schedule.decisions import Factors
+from ansorpy.schedule.decisions import Decision, Factors
+from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.stage import SplitRelation, Stage
 
-__all__ = ["draw_round", "round_weights"]
+__all__ = ["draw_round", "draw_splits", "round_weights"]
 
 
 _ODD = 0.2
@@ -39,3 +41,25 @@ def draw_round(domain: Factors, n: int, rng: np.random.Generator) -> Ints:
     drawn = rng.choice(len(weights), size=n, p=weights / weights.sum())
     found: Ints = domain.rows[drawn]
     return found
+
+
+def draw_splits(
+    space: Space, table: Table, rng: np.random.Generator, of: Stage | None = None
+) -> Table:
+    """*table* with the open factors of splits drawn again, round ones more likely.
+
+    These are all splits, or those of the reduce axes of stage *of*.
+    """
+    table = table.copy()
+    for decision in space.decisions:
+        if isinstance(decision.domain, Factors) and (of is None or _is_of_sum(decision, of)):
+            table[:, space.slices[decision.name]] = draw_round(decision.domain, len(table), rng)
+    return table
+
+
+def _is_of_sum(decision: Decision, stage: Stage) -> bool:
+    """Whether *decision* is about a factor of a split of a reduce axis of *stage*."""
+    names = {axis.name for axis in stage.compute.reduce_axes}
+    splits = [r for r in stage.relations if isinstance(r, SplitRelation) and r.parent in names]
+    columns = {f for split in splits for factors in split.factors for f in factors}
+    return not columns.isdisjoint(decision.columns)

@@ -17,6 +17,7 @@ from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import (
     Size,
     above,
+    at_most,
     both,
     fails,
     is_multiple,
@@ -25,8 +26,8 @@ from ansorpy.schedule.tables.size import (
 )
 
 __all__ = [
-    "axis_exprs", "guard", "is_ragged", "iter_extents", "leaves_rest", "mark", "number",
-    "overshoot", "ragged", "runs_in_full", "untouched",
+    "axis_exprs", "guard", "has_fixed_part", "is_ragged", "iter_extents", "known_extents",
+    "leaves_rest", "number", "overshoot", "ragged", "runs_in_full", "shifted",
 ]  # fmt: skip
 
 
@@ -37,9 +38,18 @@ def number(factors: Product) -> int:
     return total
 
 
-def iter_extents(stage: Stage, roots: Mapping[str, Extent]) -> dict[str, AnyExtent]:
-    """Extent of every current or replaced loop of *stage*, when its axes run over *roots*."""
-    extents: dict[str, AnyExtent] = dict(roots)
+def known_extents(extents: Mapping[str, Size]) -> dict[str, Extent]:
+    """*extents*, none of which may depend on a column."""
+    found: dict[str, Extent] = {}
+    for name, size in extents.items():
+        assert isinstance(size, int | Symbolic), f"{name} is still open"
+        found[name] = size
+    return found
+
+
+def iter_extents(stage: Stage) -> dict[str, AnyExtent]:
+    """Extent of every current or replaced loop of *stage*, when its axes run in full."""
+    extents: dict[str, AnyExtent] = dict(stage.root_extents)
     for relation in stage.relations:
         if isinstance(relation, SplitRelation):
             factors = [number(p) for p in relation.factors]
@@ -58,14 +68,13 @@ def iter_extents(stage: Stage, roots: Mapping[str, Extent]) -> dict[str, AnyExte
 def axis_exprs(
     stage: Stage,
     leaves: Mapping[str, Expr],
-    extents: Mapping[str, Extent] | None = None,
+    extents: Mapping[str, Extent],
     starts: Mapping[str, Expr] | None = None,
 ) -> dict[str, Expr]:
     """Value of every axis (and intermediate loop) of *stage*, given those of its current loops.
 
     *starts* has the tile starts that are already bound to variables, by the parent of the split.
     """
-    extents = iter_extents(stage, stage.root_extents) if extents is None else extents
     values: dict[str, Expr] = dict(leaves)
     for relation in reversed(stage.relations):
         if isinstance(relation, SplitRelation):
@@ -110,7 +119,12 @@ def ragged(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
     if relation.covers or relation.tail == "guard":
         return 0
     tile, extent = product(extents[c] for c in relation.children[1:]), extents[relation.parent]
-    return both(fails(above(tile - extent, 0)), fails(is_multiple(extent, tile)))
+    return both(at_most(tile - extent, 0), fails(is_multiple(extent, tile)))
+
+
+def shifted(stage: Stage, extents: Mapping[str, Extent]) -> list[SplitRelation]:
+    """The splits whose last tile starts early enough to fit, so that tiles overlap."""
+    return [r for r in stage.relations if is_ragged(r, extents) and r.tail == "shift"]
 
 
 def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, Extent]) -> None:
@@ -168,18 +182,10 @@ def leaves_rest(extent: Size, tile: Size) -> bool:
     return known and is_multiple(extent, tile) == 0
 
 
-def untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:
-    """The fused loop, or nothing if a loop split from it is fixed outside the level."""
-    names = {relation.child}
+def has_fixed_part(stage: Stage, loop: str, fixed: set[str]) -> bool:
+    """Whether *loop*, or a loop split from it, is among the *fixed* ones."""
+    names = {loop}
     for r in stage.relations:
         if isinstance(r, SplitRelation) and r.parent in names:
             names.update(r.children)
-    return set() if names & fixed else {relation.child}
-
-
-def mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:
-    """Mark a split loop as fixed if all its parts are, and its start as unknown if a part's is."""
-    if all(child in fixed for child in children):
-        fixed.add(parent)
-    if any(child in whole for child in children):
-        whole.add(parent)
+    return not names.isdisjoint(fixed)

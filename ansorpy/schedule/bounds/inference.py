@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
@@ -30,7 +30,7 @@ from ansorpy.ir.extents import Extent, extreme
 from ansorpy.ir.loops import ALONE, WARP_LANES, ForKinds, Scope
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.bounds.axes import leaves_rest, mark, runs_in_full, untouched
+from ansorpy.schedule.bounds.axes import has_fixed_part, leaves_rest, runs_in_full
 from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
     ZERO,
@@ -102,8 +102,8 @@ class Bounds:
         op = stage.compute
         extents: dict[str, Size] = {a.name: a.extent for a in (*op.axes, *op.reduce_axes)}
         if stage.attach is not None:
-            stored = self.stored(name)
-            extents.update((a.name, s.extent) for a, s in zip(op.axes, stored, strict=True))
+            region = self.region(name)
+            extents.update((a.name, s.extent) for a, s in zip(op.axes, region, strict=True))
         return extents
 
     def extents(self, name: str) -> dict[str, Size]:
@@ -163,8 +163,7 @@ class Bounds:
         reached, whole = self._reached(owner.name, threads)
         outer = self._sway(owner.name, among)
         sway: dict[str, Size | None] = {}
-        spans = self.region(name, owner.name, level)
-        for axis, span in zip(stage.compute.axes, spans, strict=True):
+        for axis, span in zip(stage.compute.axes, self.region(name), strict=True):
             far: Size | None = 0
             for (moved, divisor), c in span.origin.terms if span.origin else ():
                 own = outer.get(moved, 0)
@@ -191,7 +190,10 @@ class Bounds:
             if isinstance(relation, SplitRelation):
                 covers = runs_in_full(relation, extents, launched=launched)
                 spans[relation.parent] = self._joined(relation, spans, extents, covers=covers)
-                mark(fixed, whole, relation.parent, relation.children)
+                if fixed.issuperset(relation.children):
+                    fixed.add(relation.parent)
+                if not whole.isdisjoint(relation.children):
+                    whole.add(relation.parent)
             else:
                 self._unfused(stage, relation, spans, extents, fixed, whole)
         return spans, whole
@@ -204,16 +206,21 @@ class Bounds:
             if isinstance(relation, FuseRelation):
                 steps.update((p, size_min(steps[relation.child], 1)) for p in relation.parents)
                 continue
-            step, stride = cast(Size, 0), cast(Size, 1)
-            pairs = zip(
-                reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True
-            )
-            for child, factor in pairs:
+            step: Size = 0
+            for child, stride in self.strides(relation).items():
                 step = size_gcd(step, steps[child] * stride)
-                stride = stride * self.number(factor)
             step = size_gcd(step, self._tail_step(relation, step, extents[relation.parent]))
             steps[relation.parent] = step
         return steps
+
+    def strides(self, split: SplitRelation) -> dict[str, Size]:
+        """How far the split loop moves with each iteration of its parts, innermost first."""
+        stride: Size = 1
+        strides: dict[str, Size] = {split.children[-1]: stride}
+        for child, factor in zip(split.children[-2::-1], reversed(split.factors), strict=True):
+            stride = stride * self.number(factor)
+            strides[child] = stride
+        return strides
 
     def _tail_step(self, relation: SplitRelation, step: Size, extent: Size) -> Size:
         """A divisor of the starts of tiles that are not multiples of their size; 0 without any."""
@@ -228,12 +235,9 @@ class Bounds:
         self, relation: SplitRelation, spans: Mapping[str, Size], extents: Mapping[str, Size],
         *, covers: bool,
     ) -> Size:  # fmt: skip
-        stride: Size = 1
         reach: Size = 1
-        pairs = zip(reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True)
-        for child, factor in pairs:
+        for child, stride in self.strides(relation).items():
             reach = reach + (spans[child] - 1) * stride
-            stride = stride * self.number(factor)
         return reach if covers else clipped(reach, extents[relation.parent])
 
     def _unfused(
@@ -253,7 +257,7 @@ class Bounds:
                 fixed.add(parent)
             else:
                 spans[parent] = extents[parent]
-                if child in whole or child not in untouched(stage, relation, fixed):
+                if child in whole or has_fixed_part(stage, child, fixed):
                     whole.add(parent)
 
     # Boxes
@@ -307,25 +311,23 @@ class Bounds:
             return {axis.name: replace(inside[axis.name], origin=ZERO) for axis in axes}
         return {axis.name: Span(ZERO, axis.extent, 0) for axis in axes}
 
-    def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
-        """The box of tensor *name* stored for one iteration of *owner*'s loops down to *level*.
+    def region(self, name: str) -> tuple[Span, ...]:
+        """The box of attached stage *name* that is stored for one iteration of its attach loop.
 
         Its extent is clipped to :meth:`ends` unless the box is :meth:`masked`; lowering moves a
         start that lies outside.  In shared memory, it covers what all threads of the block read; in
         warp registers, what all lanes read.
         """
-        if self.masked(name):
-            return self.needs(name, owner, level)
-        return tuple(
-            replace(span, extent=clipped(span.extent, end))
-            for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
-        )
-
-    def stored(self, name: str) -> tuple[Span, ...]:
-        """The :meth:`region` of an attached stage, for one iteration of its attach loop."""
         attach = self.state.stage(name).attach
         assert attach is not None, name
-        return self.region(name, attach.stage, self.state.stage(attach.stage).index(attach.iter))
+        level = self.state.stage(attach.stage).index(attach.iter)
+        needs = self.needs(name, attach.stage, level)
+        if self.masked(name):
+            return needs
+        return tuple(
+            replace(span, extent=clipped(span.extent, end))
+            for span, end in zip(needs, self.ends(name), strict=True)
+        )
 
     def masked(self, name: str) -> bool:
         """Whether the box is in a GPU kernel, so that it may end outside its tensor without moving.
@@ -372,8 +374,7 @@ class Bounds:
         if name not in self._reaches:
             reach: list[Extent] = [0] * len(self.state.stage(name).op.shape)
             for reader, indices in self._readings(name):
-                ends = self._ends_read(reader, indices)
-                pairs = zip(reach, ends, strict=True)
+                pairs = zip(reach, self._ends_read(reader, indices), strict=True)
                 reach = [extreme(SizeOp.MAX, a, b) for a, b in pairs]
             self._reaches[name] = tuple(reach)
         return self._reaches[name]

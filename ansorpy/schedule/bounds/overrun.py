@@ -47,7 +47,7 @@ def _limits(
 
     Indices that depend on data have no limits, and are left out.
     """
-    root = _root(bounds, name)
+    root = bounds.state.root_of(name).name
     for reader in bounds.inlined_dag.readers.get(name, ()):
         op, box = bounds.op(reader), bounds.box(reader, root, -1, among)
         axes = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
@@ -55,9 +55,3 @@ def _limits(
             inside, reached = limits(indices[dim], op, axes), limits(indices[dim], op, box)
             if inside is not None and reached is not None:
                 yield inside, reached
-
-
-def _root(bounds: Bounds, name: str) -> str:
-    """The stage in whose loops *name* is computed, at any depth, or *name* itself."""
-    attach = bounds.state.stage(name).attach
-    return name if attach is None else _root(bounds, attach.stage)

@@ -63,7 +63,7 @@ def _has_fixed_boxes(state: State) -> bool:
         isinstance(span.extent, int)
         for stage in state.stages
         if stage.attach is not None
-        for span in bounds.stored(stage.name)
+        for span in bounds.region(stage.name)
     )
 
 

@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, Reduce, ReduceKind, as_expr
 from ansorpy.ir.loops import Buffer, Scope, Store
+from ansorpy.schedule.lowering.context import Index
 from ansorpy.schedule.stage import Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
 __all__ = ["Float32Sums", "adds_halves"]
-
-Index = tuple[Expr, ...]
 
 _ROUNDING = (ReduceKind.SUM, ReduceKind.PROD)
 

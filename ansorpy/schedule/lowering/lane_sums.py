@@ -9,10 +9,9 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, ReduceKind, Var, as_expr
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Seq, Stmt, Store
 from ansorpy.ir.sizes import fixed
+from ansorpy.schedule.lowering.context import Index
 
 __all__ = ["LaneSums"]
-
-Index = tuple[Expr, ...]
 
 
 @dataclass(frozen=True)

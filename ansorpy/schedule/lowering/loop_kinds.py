@@ -15,7 +15,7 @@ from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.guards import differing_lanes, guarded_splits, peeled
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
-from ansorpy.schedule.tables.size import Size, above, both, either, fails, never
+from ansorpy.schedule.tables.size import Size, above, at_most, both, either, fails, never
 
 if TYPE_CHECKING:
     from ansorpy.schedule.bounds.inference import Bounds
@@ -63,7 +63,7 @@ def loop_kinds(bounds: Bounds, name: str) -> Mapping[str, LoopKind]:
       the pragma's number of statements or that has another stage computed inside.
     """
     stage = bounds.state.stage(name)
-    hosts = frozenset(s.attach.iter for s in bounds.state.attached(stage) if s.attach is not None)
+    hosts = bounds.state.host_iters(stage)
     kinds = _marked(bounds, stage, hosts, nested=_in_parallel(bounds, stage))
     kinds = _unrolled(bounds, stage, hosts, kinds)
     kinds = _without_unknown(bounds, stage, hosts, kinds)
@@ -135,9 +135,8 @@ def _in_parallel(bounds: Bounds, stage: Stage) -> Size:
     if stage.attach is None:
         return 0
     host = bounds.state.stage(stage.attach.stage)
-    hosts = frozenset(s.attach.iter for s in bounds.state.attached(host) if s.attach is not None)
     extents, found = bounds.extents(host.name), _in_parallel(bounds, host)
-    kinds = _marked(bounds, host, hosts, nested=found)
+    kinds = _marked(bounds, host, bounds.state.host_iters(host), nested=found)
     for it in host.iters[: host.index(stage.attach.iter) + 1]:
         found = either(found, both(kinds[it.name].parallel, above(extents[it.name], 1)))
     return found
@@ -194,7 +193,7 @@ def _unrolled(
         steps = steps * (1 + counts * (extents[it.name] - 1))
         depth = depth + counts
         serial = fails(either(either(kind.parallel, kind.unroll), kind.bound))
-        within = both(fails(above(steps - limit, 0)), fails(above(depth, MAX_UNROLL_DEPTH)))
+        within = both(at_most(steps - limit, 0), at_most(depth, MAX_UNROLL_DEPTH))
         unrolls = both(counts, either(kind.unroll, both(serial, within)))
         found[it.name] = replace(kind, unroll=either(kind.unroll, both(going, unrolls)))
         going = both(going, either(fails(counts), unrolls))
@@ -204,10 +203,7 @@ def _unrolled(
 def _without_guarded_lanes(
     bounds: Bounds, stage: Stage, hosts: frozenset[str], kinds: dict[str, LoopKind]
 ) -> dict[str, LoopKind]:
-    vectors = {
-        name: kind.vector for name, kind in kinds.items()
-        if not isinstance(kind.vector, int) or kind.vector
-    }  # fmt: skip
+    vectors = {name: kind.vector for name, kind in kinds.items() if not never(kind.vector)}
     if not vectors:
         return kinds
     extents = bounds.extents(stage.name)

@@ -8,11 +8,11 @@ from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Reduce, Var
 from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Alloc, Buffer, ForKind, Seq, Stmt
-from ansorpy.schedule.asynchronous import grouped
 from ansorpy.schedule.bounds.axes import axis_exprs
 from ansorpy.schedule.lowering.context import Index
 from ansorpy.schedule.lowering.each_element import EachElement
 from ansorpy.schedule.lowering.float32_sums import Float32Sums, adds_halves
+from ansorpy.schedule.lowering.gpu.asynchronous import grouped
 from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums
 from ansorpy.schedule.lowering.lane_sums import LaneSums
 

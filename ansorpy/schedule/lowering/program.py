@@ -87,7 +87,7 @@ class _Lowering:
     def __init__(self, state: State):
         self.state = state
         self.bounds = Bounds(state, {})
-        for name in self.bounds.inlined_dag.ops:
+        for name in self.bounds.inlined_dag.ops:  # raises if a compute location is not legal
             self.bounds.extents(name)
         self.bound = state.constant_stages
         self.stages = StageLowering(self.bounds)

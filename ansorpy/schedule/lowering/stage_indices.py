@@ -22,12 +22,12 @@ from ansorpy.ir.expr import (
     is_zero,
     walk,
 )
-from ansorpy.ir.extents import Extent, Symbolic, most
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import ForKind, If, Seq, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.bounds.axes import axis_exprs, guard, number
+from ansorpy.schedule.bounds.axes import axis_exprs, guard, known_extents, number
 from ansorpy.schedule.bounds.overrun import is_read_before_start
 from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled
 from ansorpy.schedule.lowering.context import Index, LoweringContext, minus
@@ -47,12 +47,8 @@ class StageIndices:
         self.name = name
         self.stage: Stage = outer.state.stage(name)
         self.op: ComputeOp = outer.bounds.op(name)
-        self.extents: dict[str, Extent] = {}
-        for key, size in outer.bounds.extents(name).items():
-            assert isinstance(size, int | Symbolic)
-            self.extents[key] = size
-        self.attached = outer.state.attached(name)
-        self.hosts = frozenset(s.attach.iter for s in self.attached if s.attach is not None)
+        self.extents = known_extents(outer.bounds.extents(name))
+        self.hosts = outer.state.host_iters(name)
         self.kinds = {it: kind.kind for it, kind in loop_kinds(outer.bounds, name).items()}
         self.buffer = outer.buffers[name]
         self.leaves: dict[str, Expr] = {}
@@ -101,11 +97,14 @@ class StageIndices:
         if any(kind.is_bound for kind in self.kinds.values()):
             return stmt
         inner = {it.name: as_expr(0) for it in self.stage.iters[level + 1 :]}
-        values = axis_exprs(self.stage, {**self.leaves, **inner}, self.extents, self.starts)
-        needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
-        guards = [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
-        kept = [g for g in guards if self._may_fail(g)]
+        kept = [g for g in self._guards({**self.leaves, **inner}) if self._may_fail(g)]
         return If(all_of(*kept), stmt, None) if kept else stmt
+
+    def _guards(self, leaves: Mapping[str, Expr]) -> list[Compare]:
+        """The conditions of the splits that need guards, given the values of the loops."""
+        values = axis_exprs(self.stage, leaves, self.extents, self.starts)
+        needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
+        return [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
 
     def _may_fail(self, guard: Compare) -> bool:
         """Whether *guard*, ``a < b``, depends on loops and is not always true."""
@@ -113,11 +112,8 @@ class StageIndices:
         return any(_is_loop(e) for e in walk(guard)) and most(reach) >= 0
 
     def _guarded(self, stmt: Stmt) -> Stmt:
-        values = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
-        needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
-        guards = [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
         kept: list[Expr] = []
-        for condition in map(self._of_first_lane, guards):
+        for condition in map(self._of_first_lane, self._guards(self.leaves)):
             if any(_is_loop(e) for e in walk(condition)):
                 kept.append(condition)
             elif can_prove(condition, {}) is False:

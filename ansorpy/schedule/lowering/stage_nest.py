@@ -35,12 +35,12 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
-from ansorpy.schedule.asynchronous import grouped
 from ansorpy.schedule.bounds.axes import is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.lowering.context import LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
 from ansorpy.schedule.lowering.float32_sums import adds_halves
+from ansorpy.schedule.lowering.gpu.asynchronous import grouped
 from ansorpy.schedule.lowering.gpu.lane_loops import require_whole_fragments
 from ansorpy.schedule.lowering.gpu.pipeline import Producer, bound_to, padded_strides, pipelined
 from ansorpy.schedule.lowering.gpu.program import synchronised
@@ -272,7 +272,7 @@ class _StageNest(PartialSums):
         return made
 
     def _producer(self, stage: Stage, level: int) -> Producer:
-        region = self.outer.bounds.region(stage.name, self.name, level)
+        region = self.outer.bounds.region(stage.name)
         values = self._axis_values(level)
         together = stage.shared_by
         if together:

@@ -13,11 +13,11 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import AxisKind, Binary, BinaryOp, Expr
+from ansorpy.ir.expr import Binary, BinaryOp, Expr
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.sizes import fixed
-from ansorpy.schedule.bounds.axes import is_ragged, number
+from ansorpy.schedule.bounds.axes import is_ragged, number, shifted
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.tables.size import split_extents
 
@@ -124,15 +124,10 @@ def refuse_unsafe_shifts(
     state: State, stage: Stage, extents: Mapping[str, Extent], kinds: Mapping[str, ForKind]
 ) -> None:
     """Refuse a shifted tail, which repeats iterations, if it would add a term to a sum twice."""
-    reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]
-    if not reduce:
+    if not stage.reduce_iters:
         return
-    counting = {
-        r.children[0]
-        for r in stage.relations
-        if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, extents)
-    }
-    outside = {it.name for it in stage.iters[: reduce[0]]}
+    counting = {r.children[0] for r in shifted(stage, extents)}
+    outside = {it.name for it in stage.iters[: stage.index(stage.reduce_iters[0].name)]}
     together = {n for n, k in kinds.items() if k in (ForKind.PARALLEL, ForKind.VECTORIZED)}
     if not counting <= outside - together:
         raise ScheduleError(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import THREAD_INDICES, ForKind, Scope
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.stage import KernelStyle, Marked
-from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage, named, some
+from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage, named, options, some
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -37,10 +36,10 @@ class ParallelStep(Step):
         count = _count(self, state)
         for name in self.iters:
             if stage.iter(name).kind is not AxisKind.SPACE:
-                raise ScheduleError(
+                raise self.error(
+                    state,
                     "a reduce iterator cannot run in parallel: its iterations add to one element",
-                    step=self.call(), stage=stage.name, program=state.text(stage.name, {name}),
-                    hint="rfactor the reduction to turn it into a space iterator",
+                    loops=[name], hint="rfactor the reduction to turn it into a space iterator",
                 )  # fmt: skip
         return state.replace_stage(replace(stage, parallel=Marked(self.iters, count)))
 
@@ -59,18 +58,16 @@ class VectorizeStep(Step):
         count = _count(self, state)
         innermost = tuple(it.name for it in stage.iters[-len(self.iters) :])
         if innermost != self.iters:
-            raise ScheduleError(
-                "only the innermost loops, in order, can be vectorised",
-                step=self.call(), stage=stage.name,
-                program=state.text(stage.name, set(self.iters)),
-                hint="reorder them to the inside first",
+            raise self.error(
+                state, "only the innermost loops, in order, can be vectorised",
+                loops=self.iters, hint="reorder them to the inside first",
             )  # fmt: skip
         for name in self.iters:
             if stage.iter(name).kind is not AxisKind.SPACE:
-                raise ScheduleError(
+                raise self.error(
+                    state,
                     "a reduce iterator cannot be vectorised: its iterations add to one element",
-                    step=self.call(), stage=stage.name, program=state.text(stage.name, {name}),
-                    hint="rfactor it and vectorise the new space iterator",
+                    loops=[name], hint="rfactor it and vectorise the new space iterator",
                 )  # fmt: skip
         return state.replace_stage(replace(stage, vectorize=Marked(self.iters, count)))
 
@@ -78,10 +75,11 @@ class VectorizeStep(Step):
 def _count(step: ParallelStep | VectorizeStep, state: State) -> Product:
     """How many of the step's loops to mark; at most all of them."""
     [count] = step.products(state)
-    if isinstance(step.count, int) and step.count > len(step.iters):
-        raise ScheduleError(
-            f"the count is {step.count}, but the number of loops is {len(step.iters)}",
-            step=step.call(), stage=step.stage, program=state.text(step.stage, set(step.iters)),
+    most = max(options(step.count))
+    if most > len(step.iters):
+        raise step.error(
+            state, f"the count is {most}, but the number of loops is {len(step.iters)}",
+            loops=step.iters,
         )  # fmt: skip
     return count
 
@@ -124,10 +122,9 @@ class BindStep(Step):
         index = named("GPU index", self.index, self, (k for k in ForKind if k.is_bound))
         reduces = stage.iter(self.iter).kind is AxisKind.REDUCE
         if reduces and index not in THREAD_INDICES:  # the threads of a block can share a sum
-            raise ScheduleError(
-                f"a reduce iterator cannot be bound to {self.index}",
-                step=self.call(), stage=stage.name, program=state.text(stage.name, {self.iter}),
-            )  # fmt: skip
+            raise self.error(
+                state, f"a reduce iterator cannot be bound to {self.index}", loops=[self.iter]
+            )
         return state.replace_stage(stage.annotate(self.iter, index))
 
 
@@ -157,14 +154,12 @@ class ScopeStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         if state.current_dag.is_output(stage.op):
-            raise ScheduleError(
-                "an output lives in the caller's memory",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, "an output lives in the caller's memory",
                 hint="cache_write it and set the scope of the cached stage",
             )  # fmt: skip
-        return state.replace_stage(
-            replace(stage, scope=named("memory scope", self.scope, self, _SCOPES))
-        )
+        scope = named("memory scope", self.scope, self, _SCOPES)
+        return state.replace_stage(replace(stage, scope=scope))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ansorpy.schedule.stage import Stage
     from ansorpy.schedule.state import State
 
-__all__ = ["Choice", "Count", "Number", "Step", "choice", "compute_stage", "named", "some"]
+__all__ = [
+    "Choice", "Count", "Number", "Step", "choice", "compute_stage", "named", "options", "some",
+]  # fmt: skip
 
 E = TypeVar("E", bound=Enum)
 
@@ -91,6 +93,15 @@ class Step:
         """The state after this step; raises :class:`~ansorpy.errors.ScheduleError`."""
         raise NotImplementedError(type(self).__name__)
 
+    def error(
+        self, state: State, message: str, *, loops: Iterable[str] = (), hint: str | None = None
+    ) -> ScheduleError:
+        """Why this step cannot be applied to *state*; shows the stage, with *loops* marked."""
+        return ScheduleError(
+            message, step=self.call(), stage=self.stage,
+            program=state.text(self.stage, set(loops)), hint=hint,
+        )  # fmt: skip
+
     def decisions(self, state: State) -> tuple[Decision, ...]:
         """The decisions that this step opens when it is applied to *state*."""
         return tuple(
@@ -134,15 +145,15 @@ class Step:
         """The numbers of this step as products; an open number is represented by its column.
 
         Raises:
-            ScheduleError: A number is less than the field allows.
+            ScheduleError: A number, or one of the choices, is less than the field allows.
         """
         for field, declared in _form(type(self)).choices:
-            for number in _as_tuple(getattr(self, field)):
-                if isinstance(number, int) and number < declared.least:
-                    raise ScheduleError(
-                        f"{number} is too small; the least number allowed is {declared.least}",
-                        step=self.call(), stage=self.stage, program=state.text(self.stage),
-                    )  # fmt: skip
+            given = _as_tuple(getattr(self, field))
+            least = min((n for number in given for n in options(number)), default=declared.least)
+            if least < declared.least:
+                raise self.error(
+                    state, f"{least} is too small; the least number allowed is {declared.least}"
+                )
         return tuple((n,) if isinstance(n, int) else (column,) for column, n in self._numbers())
 
     def _numbers(self) -> Iterator[tuple[str, Number]]:
@@ -206,6 +217,13 @@ def _as_tuple(value: Number | tuple[Number, ...]) -> tuple[Number, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
+def options(number: Number) -> tuple[int, ...]:
+    """What *number* may be; () for None, whose domain is not known here."""
+    if isinstance(number, OneOf):
+        return number.values
+    return () if number is None else (number,)
+
+
 def compute_stage(state: State, name: str, step: Step) -> Stage:
     """The stage *name*, on which *step* can act only if it has loops.
 
@@ -229,10 +247,7 @@ def some(what: str, given: Sequence[object], step: Step, state: State) -> None:
         ScheduleError: *given* is empty.
     """
     if not given:
-        raise ScheduleError(
-            f"no {what} is named", step=step.call(), stage=step.stage,
-            program=state.text(step.stage), hint=f"name one {what} or more",
-        )  # fmt: skip
+        raise step.error(state, f"no {what} is named", hint=f"name one {what} or more")
 
 
 def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:

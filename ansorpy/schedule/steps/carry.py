@@ -12,12 +12,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     AxisKind,
     Binary,
-    BinaryOp,
-    Call,
     Cast,
-    Const,
     Expr,
-    Function,
     Load,
     Reduce,
     ReduceKind,
@@ -27,12 +23,13 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.intrinsics import QUADS
 from ansorpy.ir.rewrite.rewriter import substitute, without_casts
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
-from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
+from ansorpy.schedule.exponents import exponent
+from ansorpy.schedule.lowering.dag_edit import map_loads, with_body
 from ansorpy.schedule.stage import Carried, Iter, Rescaled, SplitRelation, Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
 from ansorpy.schedule.steps.fragments import COLUMNS, lane_of
-from ansorpy.schedule.steps.loops import find_split
-from ansorpy.schedule.tables.size import split_extents
+from ansorpy.schedule.steps.loops import find_split, split_loop
+from ansorpy.schedule.steps.storage import with_replaced_ops
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -67,11 +64,11 @@ class CarryStep(Step):
         outer = self._outer(state, host)
         readers = [op for op in state.current_dag.readers(top.op) if op.name not in self.members]
         if self.top not in self.members or len(readers) != 1:
-            raise self._error(state, f'"{self.top}" is not a member that one other stage reads')
+            raise self._refused(state, f'"{self.top}" is not a member that one other stage reads')
         raised = readers[0]
         scale = _scale(raised, top)
         if scale is None:
-            raise self._error(state, f'"{raised.name}" is not exp(x - {self.top}), scaled or not')
+            raise self._refused(state, f'"{raised.name}" is not exp(x - {self.top}), scaled or not')
         before = [state.stage(name) for name in self.members]
         rescaled = {
             sum_.name: _rescaled(sum_, raised, top, scale)
@@ -90,7 +87,7 @@ class CarryStep(Step):
         outer = [it for it in host.iters[: inside + 1] if it.kind is AxisKind.REDUCE]
         alone = len(host.compute.reduce_axes) == 1 and _kind(host) is ReduceKind.SUM
         if not outer or outer[-1].name != self.iter or not alone or host.fragment is None:
-            raise self._error(
+            raise self._refused(
                 state, f'"{self.iter}" is not a loop of a sum of fragments along one axis'
             )
         return outer
@@ -99,25 +96,25 @@ class CarryStep(Step):
         """*state* with member *name* continued in the loops *outer* of *host*."""
         stage, (axis,) = compute_stage(state, name, self), host.compute.reduce_axes
         if stage.fragment is None or stage.relations:
-            raise self._error(state, f'"{name}" is not an untiled reduction in fragments')
+            raise self._refused(state, f'"{name}" is not an untiled reduction in fragments')
         loops: tuple[tuple[str, str], ...] = ()
         parts = stage.compute.reduce_axes
         if len(parts) > 1 or _multiplies(stage):
             split = find_split(state, (host.name, axis.name), self.call())
             steps = -(-axis.extent // COLUMNS) if len(parts) > 1 else axis.extent
             if split.factors[-1] != (COLUMNS,) or parts[0].extent != steps:
-                raise self._error(state, f'"{name}" does not run along the loops of "{host.name}"')
+                raise self._refused(
+                    state, f'"{name}" does not run along the loops of "{host.name}"'
+                )
             stage = _split_like(stage, parts[0].name, split)
             made = [it.name for it in stage.iters if it.name.startswith(f"{parts[0].name}.")]
             loops = tuple(zip(made, (it.name for it in outer), strict=False))
         carried = Carried(host.name, self.iter, loops)
         return state.replace_stage(replace(stage, carried=carried))
 
-    def _error(self, state: State, message: str) -> ScheduleError:
-        return ScheduleError(
-            message, step=self.call(), stage=self.stage, program=state.text(self.stage),
-            hint="carry the maximum and the sum of a softmax in the product that it weights",
-        )  # fmt: skip
+    def _refused(self, state: State, message: str) -> ScheduleError:
+        hint = "carry the maximum and the sum of a softmax in the product that it weights"
+        return self.error(state, message, hint=hint)
 
 
 def _kind(stage: Stage) -> ReduceKind | None:
@@ -133,20 +130,9 @@ def _multiplies(stage: Stage) -> bool:
 
 def _split_like(stage: Stage, loop: str, source: SplitRelation) -> Stage:
     """*stage* with *loop* split as *source* is, in steps of a product or, else, without these."""
-    factors, tail = (source.factors, source.tail) if _multiplies(stage) else (
-        source.factors[:-1], "cover",
-    )  # fmt: skip
-    children = tuple(Iter(f"{loop}.{n}", AxisKind.REDUCE, None) for n in range(len(factors) + 1))
-    known = [product[0] for product in factors]
-    extent = stage.iter(loop).extent
-    if extent is not None and all(isinstance(n, int) for n in known):
-        factors_known = [n for n in known if isinstance(n, int)]
-        parts = split_extents(extent, factors_known, whole=tail == "whole")
-        children = tuple(replace(it, extent=part) for it, part in zip(children, parts, strict=True))
-    at = stage.index(loop)
-    relation = SplitRelation(loop, tuple(it.name for it in children), factors, tail)
-    iters = (*stage.iters[:at], *children, *stage.iters[at + 1 :])
-    return replace(stage, iters=iters, relations=(*stage.relations, relation))
+    if _multiplies(stage):
+        return split_loop(stage, stage.iter(loop), source.factors, source.tail)
+    return split_loop(stage, stage.iter(loop), source.factors[:-1], "cover")
 
 
 def _rescaled(stage: Stage, raised: ComputeOp, top: Stage, scale: float) -> Rescaled:
@@ -177,21 +163,11 @@ def _reads(op: ComputeOp, raised: ComputeOp) -> Iterator[tuple[Expr, ...]]:
 
 def _scale(raised: ComputeOp, top: Stage) -> float | None:
     """The scale of ``exp((x - top) * scale)``; None for other stages."""
-    call, scale = without_casts(raised.body), 1.0
-    if not isinstance(call, Call) or call.fn is not Function.EXP:
-        return None
-    above = without_casts(call.args[0])
-    if isinstance(above, Binary) and above.op is BinaryOp.MUL:
-        for factor, other in ((above.a, above.b), (above.b, above.a)):
-            if isinstance(factor, Const):
-                scale, above = float(factor.value), without_casts(other)
-                break
-    if not isinstance(above, Binary) or above.op is not BinaryOp.SUB:
-        return None
-    read = without_casts(above.b)
-    known = isinstance(read, Load) and read.source is top.op
+    found = exponent(raised)
     loads = [e for e in walk(raised.body) if isinstance(e, Load) and e.source is top.op]
-    return scale if known and len(loads) == 1 and scale > 0 else None
+    if found is None or found.top.source is not top.op or len(loads) != 1:
+        return None
+    return 1.0 if found.scale is None else float(found.scale.value)
 
 
 def _finite(state: State, raised: ComputeOp, top: Stage) -> State:
@@ -221,8 +197,7 @@ def _finite(state: State, raised: ComputeOp, top: Stage) -> State:
     for op in complete:
         for reader in dag.readers(op):
             new[reader] = with_body(reader, map_loads(reader.body, or_nan))
-    dag, became = replace_ops(dag, new)
-    return state.with_dag(dag, tuple(stage.with_op(became[stage.op]) for stage in state.stages))
+    return with_replaced_ops(state, new)
 
 
 def _types_of(raised: ComputeOp, top: Stage) -> Iterator[DType]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ansorpy.errors import ScheduleError
 from ansorpy.ir.dots import DOTS
 from ansorpy.schedule.lowering.dots import dot_form, function_for, in_words
 from ansorpy.schedule.steps.base import Step, compute_stage, named
@@ -31,11 +30,11 @@ class DotStep(Step):
         stage = compute_stage(state, self.stage, self)
         form = dot_form(stage.op)
         if form is None or stage.is_arranged or state.attached(stage):
-            raise ScheduleError(
+            raise self.error(
+                state,
                 "only an untiled sum of products of 8-bit integers or bfloat16 is a dot product",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="cast both operands to the type of the sum: a[i, k].astype('int32') * ...",
-            )  # fmt: skip
+            )
         possible = [fn for fn in DOTS if function_for(form, {fn}) is fn]
         function = named("dot product of these types", self.function, self, possible)
         new, extra = in_words(

@@ -26,10 +26,10 @@ from ansorpy.ir.intrinsics import QUADS, intrinsic
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.lowering.dag_edit import fresh_axes, map_loads, replace_ops, with_body
-from ansorpy.schedule.stage import Stage, initial_stage
+from ansorpy.schedule.lowering.dag_edit import fresh_axes, map_loads, with_body
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
-from ansorpy.schedule.steps.storage import free_names
+from ansorpy.schedule.steps.storage import free_names, with_replaced_ops
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -62,15 +62,13 @@ class HoldStep(Step):
         stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
         fragment = by.fragments[0] if by.fragments else ()
         if not fragment or stage.op.ndim < len(fragment):
-            raise ScheduleError(
-                f"{by.name} has no fragments of sums that the stage's dimensions could have",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, f"{by.name} has no fragments of sums that the stage's dimensions could have",
                 hint="name a matrix product of warps",
             )  # fmt: skip
         if state.current_dag.is_output(stage.op) or stage.compute.reduce_axes:
-            raise ScheduleError(
-                "an output, or a stage that reduces, cannot be held in fragments",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, "an output, or a stage that reduces, cannot be held in fragments",
                 hint="hold an elementwise stage that other stages read",
             )  # fmt: skip
         return state.replace_stage(held_in(stage, fragment))
@@ -98,33 +96,26 @@ class QuadsStep(Step):
             or len(body.axes) != 1 or not op.axes or stage.is_arranged
             or op.dtype.of_sums is not DType.FLOAT32
         ):  # fmt: skip
-            raise self._error(state, "it is not an untiled sum or maximum of floats along one axis")
+            raise self._refused(
+                state, "it is not an untiled sum or maximum of floats along one axis"
+            )
         if state.current_dag.is_output(op):
-            raise self._error(state, "an output lives in the caller's memory")
+            raise self._refused(state, "an output lives in the caller's memory")
         name = free_names(state)
         lane = _of_lanes(op, body, name(f"{op.name}.lane"))
         quad = _of_quads(op, lane, body, name(f"{op.name}.quad"))
 
-        def redirected(reader: ComputeOp) -> ComputeOp:
-            def redirect(load: Load) -> Expr:
-                if load.source is not op:
-                    return load
-                last = lane_of(reader.axes[-1])
-                return Load(quad, (*load.indices, last)).astype(op.dtype)
+        def result(load: Load, reader: ComputeOp) -> Expr:
+            return Load(quad, (*load.indices, lane_of(reader.axes[-1]))).astype(op.dtype)
 
-            return with_body(reader, map_loads(reader.body, redirect))
-
-        state = _replaced(state, op, (lane, quad), redirected)
+        state = _replaced(state, op, (lane, quad), result)
         for made in (lane, quad):
             held = held_in(state.stage(made.name), QUADS[body.kind, self.team].fragments[0])
             state = state.replace_stage(held)
         return state
 
-    def _error(self, state: State, message: str) -> ScheduleError:
-        return ScheduleError(
-            message, step=self.call(), stage=self.stage, program=state.text(self.stage),
-            hint="quads reduce the rows of sums in fragments",
-        )  # fmt: skip
+    def _refused(self, state: State, message: str) -> ScheduleError:
+        return self.error(state, message, hint="quads reduce the rows of sums in fragments")
 
 
 @dataclass(frozen=True)
@@ -146,9 +137,9 @@ class OnesStep(Step):
             case Reduce(ReduceKind.SUM, Cast(DType.FLOAT32, factor), (key,)):
                 pass
             case _:
-                raise self._error(state, "it is not a sum of 16-bit floats along one axis")
+                raise self._refused(state, "it is not a sum of 16-bit floats along one axis")
         if factor.dtype.bits != 16 or stage.is_arranged or state.current_dag.is_output(op):
-            raise self._error(state, "it is an output, tiled, or no sum of 16-bit floats")
+            raise self._refused(state, "it is an output, tiled, or no sum of 16-bit floats")
         name = free_names(state)
         one = _ones(name(f"{op.name}.one"), key, factor.dtype)
         rows, summed = fresh_axes(op.axes), Axis(key.name, key.extent, AxisKind.REDUCE)
@@ -162,21 +153,13 @@ class OnesStep(Step):
             Reduce(ReduceKind.SUM, term, (summed,)), op.attrs,
         )  # fmt: skip
 
-        def redirected(reader: ComputeOp) -> ComputeOp:
-            def redirect(load: Load) -> Expr:
-                if load.source is not op:
-                    return load
-                return Load(columns, (*load.indices, reader.axes[-1] % _COLUMNS_OF_SUM))
+        def result(load: Load, reader: ComputeOp) -> Expr:
+            return Load(columns, (*load.indices, reader.axes[-1] % _COLUMNS_OF_SUM))
 
-            return with_body(reader, map_loads(reader.body, redirect))
+        return _replaced(state, op, (one, columns), result)
 
-        return _replaced(state, op, (one, columns), redirected)
-
-    def _error(self, state: State, message: str) -> ScheduleError:
-        return ScheduleError(
-            message, step=self.call(), stage=self.stage, program=state.text(self.stage),
-            hint="sum others in quads",
-        )  # fmt: skip
+    def _refused(self, state: State, message: str) -> ScheduleError:
+        return self.error(state, message, hint="sum others in quads")
 
 
 _COLUMNS_OF_SUM = 8
@@ -191,26 +174,17 @@ def _ones(name: str, key: Axis, dtype: DType) -> ComputeOp:
 
 def _replaced(
     state: State, op: ComputeOp, made: Sequence[ComputeOp],
-    redirected: Callable[[ComputeOp], ComputeOp],
+    result: Callable[[Load, ComputeOp], Expr],
 ) -> State:  # fmt: skip
-    """*state* with the stages *made* in place of *op*, which its readers then read."""
-    new: dict[Tensor, ComputeOp] = {
-        reader: redirected(reader) for reader in state.current_dag.readers(op)
-    }
-    dag, became = replace_ops(state.current_dag, new)
-    stages: list[Stage] = []
-    for old in state.stages:
-        if old.op is op:
-            stages += [initial_stage(_known(became, one)) for one in made]
-        else:
-            stages.append(old.with_op(became[old.op]))
-    return state.with_dag(dag, tuple(stages))
+    """*state* with the stages *made* in place of *op*; a reader's loads of it become *result*."""
+    new: dict[Tensor, ComputeOp] = {}
+    for reader in state.current_dag.readers(op):
 
+        def redirect(load: Load, reader: ComputeOp = reader) -> Expr:
+            return result(load, reader) if load.source is op else load
 
-def _known(became: dict[Tensor, Tensor], op: ComputeOp) -> ComputeOp:
-    found = became.get(op, op)
-    assert isinstance(found, ComputeOp)
-    return found
+        new[reader] = with_body(reader, map_loads(reader.body, redirect))
+    return with_replaced_ops(state, new, {op: made})
 
 
 def held_in(stage: Stage, fragment: Fragment) -> Stage:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage
 from ansorpy.schedule.steps.loops import split_into
@@ -41,9 +40,6 @@ class SplitLanesStep(Step):
                 "only a reduce loop can have lanes with partial sums" if stage.lanes is None
                 else f'the lanes of loop "{stage.lanes}" have partial sums already'
             )  # fmt: skip
-            raise ScheduleError(
-                reason, step=self.call(), stage=stage.name,
-                program=state.text(stage.name, {it.name}),
-            )  # fmt: skip
+            raise self.error(state, reason, loops=[it.name])
         state = split_into(state, self, it, self.products(state), "guard")
         return state.replace_stage(replace(state.stage(self.stage), lanes=f"{self.iter}.1"))

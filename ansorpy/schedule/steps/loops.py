@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, get_args
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.extents import Extent, Symbolic
 from ansorpy.schedule.decisions import Decision, Factors, OneOf, Product, known
-from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Tail
+from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.steps.base import Number, Step, choice, compute_stage, some
 from ansorpy.schedule.tables.size import split_extents
 
@@ -55,16 +55,20 @@ class SplitStep(Step):
             return
         if not isinstance(it.extent, int):
             why = "open" if it.extent is None else str(it.extent)
-            raise ScheduleError(
-                f"the loop's own extent is {why}, so its factors have no domain yet",
-                step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
-                hint="split the original loop into more parts instead",
+            raise self.error(
+                state, f"the loop's own extent is {why}, so its factors have no domain yet",
+                loops=[it.name], hint="split the original loop into more parts instead",
             )  # fmt: skip
         if any(isinstance(factor, OneOf) for factor in self.factors):
-            raise ScheduleError(
+            raise self.error(
+                state,
                 "factors that are None cannot be mixed with a OneOf: their extent would be open",
-                step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
-                hint="make every open factor None, or every one a OneOf",
+                loops=[it.name], hint="make every open factor None, or every one a OneOf",
+            )  # fmt: skip
+        if self.max_innermost < 1:
+            raise self.error(
+                state, f"no factor is at most {self.max_innermost}", loops=[it.name],
+                hint="max_innermost is at least 1",
             )  # fmt: skip
 
     def decisions(self, state: State) -> tuple[Decision, ...]:
@@ -102,11 +106,11 @@ class FollowSplitStep(Step):
         source = find_split(state, self.source, self.call())
         factors = source.factors
         if not 1 <= self.n_split <= len(factors):
-            raise ScheduleError(
+            raise self.error(
+                state,
                 f"n_split is {self.n_split}, but the split of {self.source[1]} in stage "
                 f'"{self.source[0]}" has {len(factors)} inner factors',
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
-            )  # fmt: skip
+            )
         last: Product = tuple(f for p in factors[self.n_split - 1 :] for f in p)
         followed = (*factors[: self.n_split - 1], last)
         return split_into(state, self, stage.iter(self.iter), followed, source.tail)
@@ -133,11 +137,11 @@ class FollowFusedSplitStep(Step):
         for source in self.sources:
             factors = find_split(state, source, self.call()).factors
             if not 0 <= self.level < len(factors):
-                raise ScheduleError(
+                raise self.error(
+                    state,
                     f"level {self.level} is out of range: the split of {source} has {len(factors)} "
                     "inner factors",
-                    step=self.call(), stage=stage.name, program=state.text(stage.name),
-                )  # fmt: skip
+                )
             factor += factors[self.level]
         return split_into(state, self, stage.iter(self.iter), (factor,), "guard")
 
@@ -166,24 +170,23 @@ class FuseStep(Step):
         stage = compute_stage(state, self.stage, self)
         fused = [stage.iter(name) for name in self.iters]
         if len(fused) < 2:
-            raise self._error(state, "fusing needs two loops or more", "name them all")
+            raise self._refused(state, "fusing needs two loops or more", "name them all")
         if self.together < 1:
-            raise self._error(state, f"strips of {self.together} iterations are none",
-                              "together is at least 1, which takes no strips")  # fmt: skip
+            raise self._refused(state, f"strips of {self.together} iterations are none",
+                                "together is at least 1, which takes no strips")  # fmt: skip
         first = stage.index(self.iters[0])
         if [it.name for it in stage.iters[first : first + len(fused)]] != list(self.iters):
-            raise self._error(state, "only neighbouring loops, in order, can be fused",
-                              "reorder them next to each other first")  # fmt: skip
+            raise self._refused(state, "only neighbouring loops, in order, can be fused",
+                                "reorder them next to each other first")  # fmt: skip
         kinds = {it.kind for it in fused}
         if len(kinds) > 1:
-            raise self._error(
+            raise self._refused(
                 state, "space and reduce iterators cannot share one loop",
                 "fuse the space iterators first, or rfactor the reduction to turn it into space",
             )  # fmt: skip
-        hosts = {s.attach.iter for s in state.stages if s.attach and s.attach.stage == stage.name}
-        if hosts & set(self.iters[:-1]):
-            raise self._error(state, "another stage is computed between these loops",
-                              "move it with compute_at or compute_root first")  # fmt: skip
+        if state.host_iters(stage).intersection(self.iters[:-1]):
+            raise self._refused(state, "another stage is computed between these loops",
+                                "move it with compute_at or compute_root first")  # fmt: skip
         refuse_unless_plain(state, self, self.iters)
         child = Iter(self.fused, kinds.pop(), _known_product(fused))
         iters = (*stage.iters[:first], child, *stage.iters[first + len(fused) :])
@@ -193,11 +196,8 @@ class FuseStep(Step):
         )
         return state.move_attached(stage.name, self.iters[-1], child.name)
 
-    def _error(self, state: State, message: str, hint: str) -> ScheduleError:
-        return ScheduleError(
-            message, step=self.call(), stage=self.stage,
-            program=state.text(self.stage, set(self.iters)), hint=hint,
-        )  # fmt: skip
+    def _refused(self, state: State, message: str, hint: str) -> ScheduleError:
+        return self.error(state, message, loops=self.iters, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -210,10 +210,7 @@ class ReorderStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         if len(set(self.iters)) != len(self.iters):
-            raise ScheduleError(
-                "a loop is named twice", step=self.call(), stage=stage.name,
-                program=state.text(stage.name),
-            )  # fmt: skip
+            raise self.error(state, "a loop is named twice")
         wanted = iter([stage.iter(name) for name in self.iters])
         named = set(self.iters)
         return state.replace_stage(
@@ -235,26 +232,30 @@ def find_split(state: State, source: tuple[str, str], call: str) -> SplitRelatio
 def split_into(
     state: State, step: Step, it: Iter, factors: tuple[Product, ...], tail: Tail
 ) -> State:
-    """Replace *it* of *step*'s stage by an outer loop and one per factor: ``it.0 .. it.n``.
+    """:func:`split_loop` on *step*'s stage; stages computed at *it* move to the innermost part.
 
     Raises:
         ScheduleError: The loop is already annotated, or cannot have this *tail*, or none is.
     """
-    stage = state.stage(step.stage)
     _check_tail(state, step, it, tail)
     refuse_unless_plain(state, step, [it.name])
+    stage = split_loop(state.stage(step.stage), it, factors, tail)
+    return state.replace_stage(stage).move_attached(
+        stage.name, it.name, f"{it.name}.{len(factors)}"
+    )
+
+
+def split_loop(stage: Stage, it: Iter, factors: tuple[Product, ...], tail: Tail) -> Stage:
+    """*stage* with *it* replaced by an outer loop and one per factor: ``it.0 .. it.n``."""
     extents = _extents(it.extent, [(known(product) or 0) for product in factors], tail)
     children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
     at = stage.index(it.name)
     relation = SplitRelation(it.name, tuple(c.name for c in children), factors, tail)
-    state = state.replace_stage(
-        replace(
-            stage,
-            iters=(*stage.iters[:at], *children, *stage.iters[at + 1 :]),
-            relations=(*stage.relations, relation),
-        )
+    return replace(
+        stage,
+        iters=(*stage.iters[:at], *children, *stage.iters[at + 1 :]),
+        relations=(*stage.relations, relation),
     )
-    return state.move_attached(stage.name, it.name, children[-1].name)
 
 
 def _check_tail(state: State, step: Step, it: Iter, tail: Tail) -> None:
@@ -267,30 +268,27 @@ def _check_tail(state: State, step: Step, it: Iter, tail: Tail) -> None:
     if tail not in ("guard", "cover", "whole") and it.name not in {
         a.name for a in stage.compute.axes
     }:
-        raise ScheduleError(
-            f'only an original space axis can be split with tail="{tail}"',
-            step=step.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-            hint='use tail="guard" for other loops',
+        raise step.error(
+            state, f'only an original space axis can be split with tail="{tail}"',
+            loops=[it.name], hint='use tail="guard" for other loops',
         )  # fmt: skip
     bodies = [r for r in stage.relations if isinstance(r, SplitRelation) and r.two_bodies]
     if tail in ("even", "peel") and bodies:
-        raise ScheduleError(
+        raise step.error(
+            state,
             f'the tiles of "{bodies[0].parent}" have two bodies; only one axis per stage may',
-            step=step.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-            hint='use tail="shift" for the others',
+            loops=[it.name], hint='use tail="shift" for the others',
         )  # fmt: skip
 
 
 def refuse_unless_plain(state: State, step: Step, names: Sequence[str]) -> None:
     """Refuse a *step* that would replace a loop that an earlier step has annotated."""
-    stage = state.stage(step.stage)
     for name in names:
-        how = stage.how(name)
+        how = state.stage(step.stage).how(name)
         if how is not None:
-            raise ScheduleError(
-                f'loop "{name}" is {how}, but the loops that replace it would not be',
-                step=step.call(), stage=stage.name, program=state.text(stage.name, {name}),
-                hint="split and fuse loops first, then annotate the new ones",
+            raise step.error(
+                state, f'loop "{name}" is {how}, but the loops that replace it would not be',
+                loops=[name], hint="split and fuse loops first, then annotate the new ones",
             )  # fmt: skip
 
 

@@ -45,9 +45,9 @@ class MmaStep(Step):
         stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
         form = self._form(stage)
         if form is None or stage.is_arranged or state.attached(stage):
-            raise self._error(state, "it is not an untiled sum of products over these axes")
+            raise self._refused(state, "it is not an untiled sum of products over these axes")
         if not by.fragments or by.types[1:] != (form.left.dtype, form.right.dtype):
-            raise self._error(state, f"{by.name} does not multiply such values in a warp")
+            raise self._refused(state, f"{by.name} does not multiply such values in a warp")
         tensors = operand_tensors(by.pattern)
         new, extra = in_fragments(stage.compute, form, by, free_names(state))
         state = insert_stages(state, stage.compute, new, extra)
@@ -75,11 +75,9 @@ class MmaStep(Step):
                 return MmaOperands(left, right, rows, columns, depth)
         return None
 
-    def _error(self, state: State, message: str) -> ScheduleError:
-        return ScheduleError(
-            message, step=self.call(), stage=self.stage, program=state.text(self.stage),
-            hint="rows are an axis of one factor alone, columns of the other, depth of both",
-        )  # fmt: skip
+    def _refused(self, state: State, message: str) -> ScheduleError:
+        hint = "rows are an axis of one factor alone, columns of the other, depth of both"
+        return self.error(state, message, hint=hint)
 
 
 def _is_of(axis: Axis, one: Expr, other: Expr) -> bool:

@@ -69,17 +69,21 @@ class ReverseComputeAtStep(Step):
         reads = state.current_dag.reads(stage.op).get(target.op, ())
         axes = stage.compute.axes
         if any(tuple(indices) != axes for indices in reads) or not reads:
-            raise self._error(state, f'"{stage.name}" must read "{target.name}" element by element')
+            raise self._refused(
+                state, f'"{stage.name}" must read "{target.name}" element by element'
+            )
         if any(it.kind is not AxisKind.SPACE for it in outer):
-            raise self._error(state, "the loops around it must all be space loops")
+            raise self._refused(state, "the loops around it must all be space loops")
         if stage.is_arranged or state.attached(stage) or stage.compute.reduce_axes:
-            raise self._error(state, f'"{stage.name}" must have unchanged loops, and no reduction')
+            raise self._refused(
+                state, f'"{stage.name}" must have unchanged loops, and no reduction'
+            )
         renamed = _follow_splits(state, stage, target)
         order = tuple(renamed[it.name] for it in target.iters if it.name in renamed)
         state = state.replace_stage(_adopt(stage, target, renamed)).reorder(stage.name, order)
         return ComputeAtStep(target.name, stage.name, renamed[self.iter]).apply(state)
 
-    def _error(self, state: State, message: str) -> ScheduleError:
+    def _refused(self, state: State, message: str) -> ScheduleError:
         return ScheduleError(
             message, step=self.call(), stage=self.stage,
             program=state.text(self.target, {self.iter}),
@@ -110,9 +114,7 @@ def _adopt(stage: Stage, target: Stage, renamed: dict[str, str]) -> Stage:
         for r in target.relations
         if isinstance(r, SplitRelation) and r.parent in renamed
     )
-    iters = tuple(
-        replace(it, name=renamed[it.name]) for it in target.iters if it.kind is AxisKind.SPACE
-    )
+    iters = tuple(replace(it, name=renamed[it.name]) for it in target.space_iters)
     return replace(stage, relations=relations, iters=iters)
 
 
@@ -131,9 +133,7 @@ class ComputeInlineStep(Step):
                 else "a reduction would be recomputed at every read" if stage.compute.reduce_axes
                 else "an output must be stored"
             )  # fmt: skip
-            raise ScheduleError(
-                reason, step=self.call(), stage=stage.name, program=state.text(stage.name)
-            )
+            raise self.error(state, reason)
         return state.replace_stage(replace(stage, inlined=True, attach=None))
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import Scope
 from ansorpy.schedule.boxes import is_box
-from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage
+from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage, options
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -36,15 +35,12 @@ class BulkStep(Step):
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
-        if isinstance(self.number, int) and self.number > MOST_BLOCKS:
-            raise ScheduleError(
-                f"{self.number} blocks cannot share a copy; the most is {MOST_BLOCKS}",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
-            )  # fmt: skip
+        most = max(options(self.number))
+        if most > MOST_BLOCKS:
+            raise self.error(state, f"{most} blocks cannot share a copy; the most is {MOST_BLOCKS}")
         if not is_box(state, stage):
-            raise ScheduleError(
-                "the tile is not a swizzled box of a dense tensor",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, "the tile is not a swizzled box of a dense tensor",
                 hint="rows of the source must have a multiple of 16 bytes",
             )  # fmt: skip
         [number] = self.products(state)
@@ -64,9 +60,8 @@ class PadStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         if stage.scope is not Scope.SHARED:
-            raise ScheduleError(
-                "only tiles in shared memory are padded",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, "only tiles in shared memory are padded",
                 hint='make it with cache_read(..., "shared", ...)',
             )  # fmt: skip
         [pad] = self.products(state)
@@ -93,10 +88,6 @@ class PipelineStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         if stage.iter(self.iter).kind is not AxisKind.REDUCE:
-            raise ScheduleError(
-                "only a reduce loop can be pipelined",
-                step=self.call(), stage=stage.name,
-                program=state.text(stage.name, {self.iter}),
-            )  # fmt: skip
+            raise self.error(state, "only a reduce loop can be pipelined", loops=[self.iter])
         [depth] = self.products(state)
         return state.replace_stage(replace(stage, pipeline=(self.iter, depth)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
@@ -27,6 +27,7 @@ __all__ = [
     "RfactorStep",
     "free_names",
     "insert_stages",
+    "with_replaced_ops",
 ]
 
 
@@ -45,9 +46,8 @@ class CacheWriteStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         if stage.is_arranged or state.attached(stage):
-            raise ScheduleError(
-                "only a stage whose loops have not been changed can have a write cache",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, "only a stage whose loops have not been changed can have a write cache",
                 hint="call cache_write first, then schedule the two stages it leaves",
             )  # fmt: skip
         op = stage.compute
@@ -56,8 +56,8 @@ class CacheWriteStep(Step):
         axes = fresh_axes(op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes))
         scope = named("memory scope", self.scope, self, Scope)
-        state = insert_stage(state, op, copy, cached, scope)
-        return state.replace_stage(replace(state.stage(name), is_write_cache=True))
+        state = insert_stages(state, op, copy, [cached])
+        return state.replace_stage(replace(state.stage(name), scope=scope, is_write_cache=True))
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,9 @@ class CacheReadStep(Step):
         for reader in self.readers:
             old_reader = state.stage(reader).compute
             new[old_reader] = with_body(old_reader, map_loads(old_reader.body, redirect))
-        dag, became = replace_ops(state.current_dag, new)
-        stages = []
-        for old in state.stages:
-            stages.append(old.with_op(became[old.op]))
-            if old.op is op:
-                scope = named("memory scope", self.scope, self, Scope)
-                stages.append(replace(initial_stage(copy), scope=scope))
-        return state.with_dag(dag, tuple(stages))
+        scope = named("memory scope", self.scope, self, Scope)
+        state = with_replaced_ops(state, new, {op: (op, copy)})
+        return state.replace_stage(replace(state.stage(name), scope=scope))
 
     def _chosen(self, state: State, op: Tensor) -> frozenset[Load]:
         """The loads of *op* that read the copy; an empty set stands for all."""
@@ -153,31 +148,31 @@ class RfactorStep(Step):
         stage = compute_stage(state, self.stage, self)
         it = stage.iter(self.iter)
         op, body = stage.compute, stage.compute.body
-        reduce = [i for i in stage.iters if i.kind is AxisKind.REDUCE]
+        reduce = stage.reduce_iters
         is_open = any(i.extent is None for i in reduce)
         if not isinstance(body, Reduce) or it not in reduce or is_open:
             reason = (
                 "the extent of a reduce loop is open" if it in reduce else "it is not a reduce loop"
             )
-            raise ScheduleError(
-                f'loop "{it.name}" cannot be factored out: {reason}',
-                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-            )  # fmt: skip
+            raise self.error(
+                state, f'loop "{it.name}" cannot be factored out: {reason}', loops=[it.name]
+            )
         if not 0 <= self.factor_axis <= len(op.axes):
-            raise ScheduleError(
+            raise self.error(
+                state,
                 f"the new stage has {len(op.axes) + 1} space axes, none of number "
                 f"{self.factor_axis}",
-                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-            )  # fmt: skip
+                loops=[it.name],
+            )
         self._refuse_arranged(state, stage)
         axes = fresh_axes(op.axes)
         factored = Axis(it.name, it.extent, AxisKind.SPACE)
         rest = tuple(Axis(i.name, i.extent, AxisKind.REDUCE) for i in reduce if i is not it)
         leaves = {a.name: a for a in (*axes, factored, *rest)}
         reduction = _reduce_relations(stage)
-        values = axis_exprs(reduction, leaves)
+        extents = iter_extents(reduction)
+        values = axis_exprs(reduction, leaves, extents)
         source = substitute(body.source, {a: values[a.name] for a in (*op.axes, *op.reduce_axes)})
-        extents = iter_extents(reduction, reduction.root_extents)
         for split in reduction.relations:
             if isinstance(split, SplitRelation) and overshoot(split, extents):
                 identity = as_expr(body.kind.identity(source.dtype), source.dtype)
@@ -194,7 +189,7 @@ class RfactorStep(Step):
         final = ComputeOp(
             op.name, op.shape, final_axes, (v,), Reduce(body.kind, Load(partial, indices), (v,))
         )
-        return insert_stage(state, op, final, partial, None)
+        return insert_stages(state, op, final, [partial])
 
     def _refuse_arranged(self, state: State, stage: Stage) -> None:
         """Refuse a stage that is scheduled further: both stages get initial loops again."""
@@ -205,9 +200,8 @@ class RfactorStep(Step):
         plain = serial and stage.iters[:space] == given.iters[:space]
         alone = stage.relations == reduction and not state.attached(stage)
         if reduced.is_arranged or not (plain and alone):
-            raise ScheduleError(
-                "before a loop is factored out, only reduce loops may be split or fused",
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, "before a loop is factored out, only reduce loops may be split or fused",
                 hint="call rfactor first, then schedule the two stages it leaves",
             )  # fmt: skip
 
@@ -223,49 +217,51 @@ class PackStep(Step):
         stage, packed = compute_stage(state, self.stage, self), state.stage(self.tensor)
         read = {read.tensor.name for read in state.inlined_dag.reads.get(stage.name, ())}
         if packed.name not in state.constant_stages or packed.name not in read:
-            raise ScheduleError(
-                f'"{self.tensor}" is not a constant that "{self.stage}" reads',
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            raise self.error(
+                state, f'"{self.tensor}" is not a constant that "{self.stage}" reads',
                 hint="declare the placeholder with constant=True; it is then bound once",
             )  # fmt: skip
         if stage.name in state.constant_stages:
-            raise ScheduleError(
+            raise self.error(
+                state,
                 f'"{self.stage}" runs at bind time itself, where packing costs more than it saves',
-                step=self.call(), stage=stage.name, program=state.text(stage.name),
-            )  # fmt: skip
+            )
         return state.replace_stage(replace(stage, packed=(*stage.packed, self.tensor)))
-
-
-def insert_stage(
-    state: State, old: ComputeOp, new: ComputeOp, extra: ComputeOp, scope: Scope | None
-) -> State:
-    """Replace *old* by *new*, which reads the new operator *extra*, staged just before it."""
-    state = insert_stages(state, old, new, [extra])
-    return state.replace_stage(replace(state.stage(extra.name), scope=scope))
 
 
 def insert_stages(
     state: State, old: ComputeOp, new: ComputeOp, extra: Sequence[ComputeOp]
 ) -> State:
-    """Replace *old* by *new*, which reads the new operators *extra*, staged just before it.
+    """Replace *old* by *new* of its name, which reads the operators *extra*, staged before it.
 
     All have the loops of their axes; the new one stays where the old one was.
     """
-    dag, became = replace_ops(state.current_dag, {old: new})
+    stage = state.stage(old.name)
+    state = with_replaced_ops(state, {old: new}, {old: (*extra, old)})
+    kept = replace(
+        initial_stage(state.stage(old.name).op),
+        attach=stage.attach, scope=stage.scope, is_write_cache=stage.is_write_cache,
+    )  # fmt: skip
+    return state.replace_stage(kept)
+
+
+def with_replaced_ops(
+    state: State,
+    new: Mapping[Tensor, ComputeOp],
+    places: Mapping[Tensor, Sequence[Tensor]] | None = None,
+) -> State:
+    """*state* with operators replaced by *new*.
+
+    *places* has, for some stages, the operators whose stages take their places, among them perhaps
+    the stage's own.  The others' stages have the loops of their axes.
+    """
+    dag, became = replace_ops(state.current_dag, new)
     stages: list[Stage] = []
     for stage in state.stages:
-        if stage.op is old:
-            stages += [initial_stage(op) for op in extra]
-            replaced = became[old]
-            assert isinstance(replaced, ComputeOp)
-            kept = replace(
-                initial_stage(replaced),
-                attach=stage.attach, scope=stage.scope, is_write_cache=stage.is_write_cache,
-            )  # fmt: skip
-            stages.append(kept)
-        else:
-            stages.append(stage.with_op(became[stage.op]))
-    return state.with_dag(dag, tuple(stages))
+        for op in (places or {}).get(stage.op, (stage.op,)):
+            made = became.get(op, op)
+            stages.append(stage.with_op(made) if op is stage.op else initial_stage(made))
+    return replace(state, current_dag=dag, stages=tuple(stages))
 
 
 def _reduce_relations(stage: Stage) -> Stage:

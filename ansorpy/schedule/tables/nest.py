@@ -23,7 +23,7 @@ from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import ZERO, Origin
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.shared_memory import stage_bytes, tile_instances
-from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
+from ansorpy.schedule.stage import Attach, FuseRelation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import Size
 
 if TYPE_CHECKING:
@@ -199,14 +199,18 @@ class _Builder:
     def _outer(self, stage: Stage) -> tuple[Loop, ...]:
         if stage.attach is None:
             return ()
-        target = self.state.stage(stage.attach.stage)
-        inside = {it.name for it in target.iters[: target.index(stage.attach.iter) + 1]}
-        kept = {(target.name, leaf) for it in inside for leaf in components(target, it)}
-        loops = self.loops(target.name)
-        found = tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
+        host, kept = stage.attach.stage, self._around(stage.attach)
+        loops = self.loops(host)
+        found = tuple(x for x in loops if x.stage != host or x.name in kept)
         # The stage's own loops divide the tile among the threads that fill it together.
         together = stage.shared_by
         return tuple(replace(x, extent=1) if x.index in together else x for x in found)
+
+    def _around(self, at: Attach) -> frozenset[str]:
+        """The loops of the stage of *at* down to its loop, taken apart where they were fused."""
+        host = self.state.stage(at.stage)
+        outer = host.iters[: host.index(at.iter) + 1]
+        return frozenset(part for it in outer for part in components(host, it.name))
 
     def _own(self, stage: Stage) -> list[Loop]:
         extents, kinds = self.bounds.extents(stage.name), loop_kinds(self.bounds, stage.name)
@@ -227,44 +231,36 @@ class _Builder:
             return self._strides[name]
         stage = self.state.stage(name)
         op = stage.compute
+        leaves = {part for it in stage.iters for part in components(stage, it.name)}
         strides: dict[str, dict[tuple[str, str], Size]] = {}
         for axis in (*op.axes, *op.reduce_axes):
-            own = {axis.name: 1} | self._descend(stage, axis.name)
-            leaves = {part for it in stage.iters for part in components(stage, it.name)}
+            own = self._descend(stage, axis.name)
             strides[axis.name] = {(name, k): v for k, v in own.items() if k in leaves}
         if stage.attach is not None:
-            level = self.state.stage(stage.attach.stage).index(stage.attach.iter)
-            region = self.bounds.region(name, stage.attach.stage, level)
-            for axis, span in zip(op.axes, region, strict=True):
-                strides[axis.name].update(
-                    self._origin(span.origin or ZERO, stage.attach.stage, level)
-                )
+            for axis, span in zip(op.axes, self.bounds.region(name), strict=True):
+                strides[axis.name].update(self._origin(span.origin or ZERO, stage.attach))
         self._strides[name] = strides
         return strides
 
     def _descend(self, stage: Stage, axis: str) -> dict[str, Size]:
-        """Stride of every loop made from *axis*."""
+        """Stride of *axis* and of every loop made from it."""
         strides: dict[str, Size] = {axis: 1}
         for relation in stage.relations:
             if isinstance(relation, SplitRelation) and relation.parent in strides:
                 step = strides[relation.parent]
-                for child, factor in zip(
-                    reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True
-                ):
-                    strides[child] = step
-                    step = step * self.bounds.number(factor)
+                for child, stride in self.bounds.strides(relation).items():
+                    strides[child] = step * stride
             elif isinstance(relation, FuseRelation) and relation.parents[-1] in strides:
                 strides[relation.child] = strides[relation.parents[-1]]
         return strides
 
-    def _origin(self, origin: Origin, owner: str, level: int) -> dict[tuple[str, str], Size]:
-        """How far a box's start moves per iteration of each loop down to *owner*'s loop *level*."""
-        target = self.state.stage(owner)
-        kept = {p for it in target.iters[: level + 1] for p in components(target, it.name)}
+    def _origin(self, origin: Origin, at: Attach) -> dict[tuple[str, str], Size]:
+        """How far a box's start moves per iteration of each loop down to that of *at*."""
+        kept = self._around(at)
         strides: dict[tuple[str, str], Size] = {}
         for (axis, divisor), c in origin.terms:
-            for (stage, loop), s in self.strides(owner)[axis].items():
-                if stage != owner or loop in kept:
+            for (stage, loop), s in self.strides(at.stage)[axis].items():
+                if stage != at.stage or loop in kept:
                     strides[stage, loop] = strides.get((stage, loop), 0) + s // divisor * c
         return strides
 

@@ -20,8 +20,8 @@ from ansorpy.ir.extents import Symbolic, multiple_of
 from ansorpy.ir.symbols import SizeOp, Symbol
 
 __all__ = [
-    "Column", "Size", "above", "as_array", "both", "ceil_div", "either",
-    "fails", "is_multiple", "never", "product", "size_gcd", "size_max", "size_min", "split_extents",
+    "Column", "Size", "above", "as_array", "at_most", "both", "ceil_div", "either", "fails",
+    "is_multiple", "never", "product", "size_gcd", "size_max", "size_min", "split_extents",
 ]  # fmt: skip
 
 
@@ -166,6 +166,11 @@ def never(a: Size) -> bool:
     return isinstance(a, int) and not a
 
 
+def at_most(a: Size, b: int) -> Size:
+    """1 where ``a <= b``, else 0; for dimensions, it is 0 if *a* may be above *b*."""
+    return fails(above(a, b))
+
+
 def is_multiple(a: Size, b: Size) -> Size:
     """1 where *a* is a multiple of *b*, else 0; no size is negative.
 
@@ -175,7 +180,7 @@ def is_multiple(a: Size, b: Size) -> Size:
         return 1
     if isinstance(a, Symbolic) and isinstance(b, int):
         return int(multiple_of(a) % b == 0)
-    return fails(above(a - a // b * b, 0))
+    return at_most(a - a // b * b, 0)
 
 
 def split_extents(

@@ -10,7 +10,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.derive import generate_sketches
-from ansorpy.rules.matching.kernels import kernel_of, kernels, kernels_in, with_kernel_style
+from ansorpy.rules.matching.kernels import kernels, kernels_in, with_kernel_style
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.schedule.stage import KernelStyle
@@ -58,7 +58,7 @@ def test_kernels_of_other_backends_have_none() -> None:
 
 def test_the_style_is_that_of_the_whole_kernel() -> None:
     state = State.initial(workloads.softmax(5, 31)).compute_at("sum", "norm", "i0")
-    assert kernel_of(state, state.stage("sum")).name == "norm"
+    assert state.root_of("sum").name == "norm"
     made = with_kernel_style(state, "sum", SHARED_SUMS)
     assert [kernel.name for kernel in kernels_in(made, SHARED_SUMS)] == ["norm"]
     assert with_kernel_style(made, "sum", SHARED_SUMS) is made

@@ -62,7 +62,7 @@ def test_a_region_is_no_larger_than_its_tensor_but_what_is_needed_may_be() -> No
     for name in ("p", "c", "a"):
         state = state.compute_at(name, "d", outer)
     bounds = Bounds(state, {})
-    (needed,), (region,) = bounds.needs("c", "d", 0), bounds.region("c", "d", 0)
+    (needed,), (region,) = bounds.needs("c", "d", 0), bounds.region("c")
     assert needed.origin is not None and needed.origin.offset == -2
     assert (needed.extent, region.extent) == (11, 8)
 

@@ -62,7 +62,7 @@ def test_thirteen_rows_are_two_tiles_without_guards(
 def test_tiles_share_no_element_and_leave_none_out(tail: Tail, extent: int) -> None:
     for tile in tiles_of(extent, tail):
         stage = State.initial(scaled(extent)).split("Y", "i", (tile,), tail=tail)[0].stage("Y")
-        sizes = iter_extents(stage, stage.root_extents)
+        sizes = iter_extents(stage)
         body = second_body(stage, sizes, dict.fromkeys(sizes, ForKind.PARALLEL) | SERIAL)
         if body is None:
             assert extent % tile == 0

@@ -16,15 +16,15 @@ from ansorpy.schedule.stage import Stage
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["LaneLoops", "lane_index", "require_whole_fragments"]
+__all__ = ["ALONG_X", "LaneLoops", "lane_index", "require_whole_fragments"]
 
-_ALONG_X = 4
+ALONG_X = 4
 """Number of lanes that threadIdx.x counts; threadIdx.y counts groups of this many lanes."""
 
 
 def lane_index(digit: Digit) -> ForKind:
     """The thread index that counts a digit's lanes; it may also count those of other digits."""
-    return ForKind.THREAD_X if digit.lane < _ALONG_X else ForKind.THREAD_Y
+    return ForKind.THREAD_X if digit.lane < ALONG_X else ForKind.THREAD_Y
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ same way as these read it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ansorpy.ir.analysis.affine import linear
@@ -30,7 +29,6 @@ from ansorpy.ir.loops import (
     For,
     ForKind,
     If,
-    Instruction,
     Let,
     Scope,
     Seq,
@@ -39,10 +37,11 @@ from ansorpy.ir.loops import (
     Wait,
     walk_stmts,
 )
-from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.strides import Strides, dense_strides
-from ansorpy.schedule.asynchronous import begun, grouped, leaves_running, made_visible
+from ansorpy.schedule.lowering.gpu.asynchronous import begun, grouped, leaves_running, made_visible
 from ansorpy.schedule.lowering.gpu.boxes import is_box_copy
+from ansorpy.schedule.lowering.gpu.buffer_instances import InInstance
 
 __all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
 
@@ -77,7 +76,7 @@ def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], u
     begin.append(For(step, first, ForKind.SERIAL, Seq((fetched, Commit(Async.COPIES)))))
     begin += [Commit(Async.COPIES)] * (ahead - first)
     lets = [let for tile in tiles for let in tile.lets]
-    used = _InSlot(slots, var % depth).stmt(use)
+    used = InInstance(slots, var % depth).stmt(use)
     fetch: list[Stmt] = []
     in_boxes = all(is_box_copy(tile.fill) for tile in tiles)
     visible = () if in_boxes else made_visible(use)
@@ -126,25 +125,15 @@ def _fetched(
     tiles: Sequence[Producer], slots: dict[Buffer, Buffer], var: Var, at: Expr, depth: int
 ) -> Stmt:
     """The statement that fills the tiles of iteration *at*."""
-    copies = _InSlot(slots, var % depth, start=True)
+    copies = _Started(slots, var % depth)
     filled = Seq(tuple(bound_to(tile.lets, copies.stmt(tile.fill)) for tile in tiles))
     return substitute(filled, {var: at})
 
 
-class _InSlot(Rewriter):
-    """Redirects accesses to tiles to instance *slot*; with *start*, stores become async copies."""
+class _Started(InInstance):
+    """As its base, and stores that copy into the buffers become asynchronous copies."""
 
-    def __init__(self, slots: dict[Buffer, Buffer], slot: Expr, *, start: bool = False):
-        super().__init__()
-        self.slots = slots
-        self.slot = slot
-        self.start = start
-        self.vector: For | None = None
-
-    def leave(self, e: Expr) -> Expr:
-        if isinstance(e, Load) and isinstance(e.source, Buffer) and e.source in self.slots:
-            return Load(self.slots[e.source], (self.slot, *e.indices))
-        return e
+    vector: For | None = None
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, For) and s.kind is ForKind.VECTORIZED:
@@ -152,20 +141,11 @@ class _InSlot(Rewriter):
             s = super().stmt(s)
             self.vector = None
             return s
+        fills = isinstance(s, Store) and s.buffer in self.instances
         s = super().stmt(s)
-        if isinstance(s, Instruction) and any(b in self.slots for b, _ in s.operands):
-            return Instruction(s.name, tuple(
-                (self.slots[b], (self.slot, *at)) if b in self.slots else (b, at)
-                for b, at in s.operands
-            ))  # fmt: skip
-        if isinstance(s, AsyncCopy) and s.buffer in self.slots:
-            return replace(s, buffer=self.slots[s.buffer], indices=(self.slot, *s.indices))
-        if not isinstance(s, Store) or s.buffer not in self.slots:
-            return s
-        buffer, indices = self.slots[s.buffer], (self.slot, *s.indices)
-        if self.start and s.reduce is None and self._can_copy(s):
-            return AsyncCopy(buffer, indices, s.value)
-        return Store(buffer, indices, s.value, s.reduce)
+        if fills and isinstance(s, Store) and s.reduce is None and self._can_copy(s):
+            return AsyncCopy(s.buffer, s.indices, s.value)
+        return s
 
     def _can_copy(self, s: Store) -> bool:
         """Whether *s* copies, or sets to zero, at least ``LEAST_BYTES`` at once."""

@@ -25,10 +25,11 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.asynchronous import grouped, made_visible
+from ansorpy.schedule.lowering.gpu.asynchronous import grouped, made_visible
 from ansorpy.schedule.lowering.gpu.boxes import waited_for
+from ansorpy.schedule.lowering.gpu.buffer_instances import InInstance
 
-__all__ = ["is_launched", "launched", "reads_any", "synchronised", "without_vthreads"]
+__all__ = ["is_launched", "launched", "synchronised", "without_vthreads"]
 
 
 def is_launched(stmt: Stmt) -> bool:
@@ -61,18 +62,18 @@ def synchronised(
     for n, (buffer, fill) in enumerate(made):
         stmt = waited_for(fill)
         first = bool(shared) and buffer is shared[0]
-        if reads_any(stmt, filled) or first or any(buffer is other for other, _ in made[:n]):
+        if _reads_any(stmt, filled) or first or any(buffer is other for other, _ in made[:n]):
             later = [other for _, other in made[n + 1 :]]
             readers = Seq((stmt, *later, rest)) if filled else Seq(())
             stmt, filled = Seq((*made_visible(readers), barrier, stmt)), set()
         if buffer.scope is Scope.SHARED:
             filled.add(buffer)
         parts.append((stmt,))
-    used = grouped(rest, 0) if reads_any(rest, shared) else rest
+    used = grouped(rest, 0) if _reads_any(rest, shared) else rest
     return parts, Seq((*made_visible(rest), barrier, used)) if filled else used
 
 
-def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
+def _reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
     """Whether *stmt*, or an instruction in it, loads from one of *buffers*."""
     wanted = set(buffers)
     return bool(wanted) and any(
@@ -157,44 +158,11 @@ class _Pushed:
         alone = not any(self._varies(e) for part in walk_stmts(s) for e in expressions(part))
         if alone and not any(buffer in self.own for buffer in _written(s)):
             return s
-        s = _Own(self.var, self.own).stmt(s)
+        s = InInstance(self.own, self.var).stmt(s)
         for var, value in reversed(self.lets.items()):
             used = {e for part in walk_stmts(s) for root in expressions(part) for e in walk(root)}
             s = Let(var, value, s) if var in used else s
         return For(self.var, self.extent, ForKind.UNROLLED, s)
-
-
-class _Own(Rewriter):
-    """Replaces the buffers in *own* by buffers with an instance for each value of *var*."""
-
-    def __init__(self, var: Var, own: dict[Buffer, Buffer]):
-        super().__init__()
-        self.var = var
-        self.own = own
-
-    def expr(self, e: Expr) -> Expr:
-        if not isinstance(e, Load) or e.source not in self.own:
-            return super().expr(e)
-        indices = tuple(self.expr(i) for i in e.indices)
-        return Load(self.own[_buffer(e.source)], (self.var, *indices))
-
-    def stmt(self, s: Stmt) -> Stmt:
-        s = super().stmt(s)
-        if isinstance(s, Store) and s.buffer in self.own:
-            return Store(self.own[s.buffer], (self.var, *s.indices), s.value, s.reduce)
-        if isinstance(s, Shuffle) and s.buffer in self.own:
-            return Shuffle(self.own[s.buffer], (self.var, *s.indices), s.value, s.distance)
-        if isinstance(s, Instruction):
-            return Instruction(s.name, tuple(
-                (self.own[b], (self.var, *at)) if b in self.own else (b, at)
-                for b, at in s.operands
-            ))  # fmt: skip
-        return s
-
-
-def _buffer(source: Tensor | Buffer) -> Buffer:
-    assert isinstance(source, Buffer), source.name
-    return source
 
 
 def _written(s: Stmt) -> Iterable[Buffer]:

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import AxisKind, Expr, Load, ReduceKind, Var, as_expr
+from ansorpy.ir.expr import Expr, Load, ReduceKind, Var, as_expr
+from ansorpy.ir.fragments import WARP
 from ansorpy.ir.loops import (
     BLOCK_THREADS,
     Alloc,
@@ -41,6 +42,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
+from ansorpy.schedule.lowering.context import Index
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.tables.size import Size, size_gcd
 
@@ -49,9 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ThreadSums", "groups_of", "shared_reduce_loop"]
 
-Index = tuple[Expr, ...]
 T = TypeVar("T")
-WARP = 32
 ZERO = as_expr(0)
 
 
@@ -64,12 +64,13 @@ class ThreadSums:
     summed in single precision, as in other sums.
     """
 
+    stage: str
     part: Buffer
     kind: ReduceKind
     thread: Var
     threads: int
     around: tuple[tuple[Var, int], ...]
-    index: ForKind = ForKind.THREAD_X
+    index: ForKind
 
     @staticmethod
     def of(
@@ -80,11 +81,11 @@ class ThreadSums:
         thread: Var,
         threads: int,
         around: Sequence[tuple[Var, int]],
-        index: ForKind = ForKind.THREAD_X,
+        index: ForKind,
     ) -> ThreadSums:
         """Sums of *dtype* (or wider) for stage *name* in the loop *thread*, bound to *index*."""
         part = Buffer(f"{name}.part", tuple(shape) or (1,), dtype.of_sums, Scope.LOCAL)
-        return ThreadSums(part, kind, thread, threads, tuple(around), index)
+        return ThreadSums(name, part, kind, thread, threads, tuple(around), index)
 
     @property
     def width(self) -> int:
@@ -96,7 +97,7 @@ class ThreadSums:
         """The sum of each such group, in shared memory."""
         around = tuple(extent for _, extent in self.around)
         shape = self._ordered(around, self.part.shape, self.threads // self.width)
-        return Buffer(f"{self.part.name[:-5]}.warps", shape, self.part.dtype, Scope.SHARED)
+        return Buffer(f"{self.stage}.warps", shape, self.part.dtype, Scope.SHARED)
 
     def cleared(self, at: Index) -> Stmt:
         """Set the part of element *at* to the identity."""
@@ -196,10 +197,7 @@ def shared_reduce_loop(
     Raises:
         ScheduleError: There are several such loops, or the threads are in use already.
     """
-    found = [
-        it.name for it in stage.iters
-        if it.kind is AxisKind.REDUCE and kinds[it.name] in BLOCK_THREADS
-    ]  # fmt: skip
+    found = [it.name for it in stage.reduce_iters if kinds[it.name] in BLOCK_THREADS]
     if not found:
         return None
     taken = [kinds[it.name] for it in stage.iters if it.name != found[0]]
