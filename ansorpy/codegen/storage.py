@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ansorpy.codegen.accesses import buffers_used
 from ansorpy.codegen.tiles import register_buffers
 from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
 from ansorpy.errors import CodegenError
-from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.extents import AnyExtent, extreme, most
 from ansorpy.ir.loops import (
     Alloc,
-    AsyncCopy,
     Buffer,
     For,
     ForKind,
     If,
-    Instruction,
     Program,
     Scope,
-    Shuffle,
     Stmt,
-    Store,
-    expressions,
     substatements,
     walk_stmts,
 )
@@ -32,11 +27,7 @@ from ansorpy.ir.strides import dense_strides, padded
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.target import Target
 
-__all__ = [
-    "STACK_BYTES", "TILE_BYTES", "StoragePlan", "allocated", "buffers_read",
-    "buffers_used",
-    "plan_storage",
-]  # fmt: skip
+__all__ = ["STACK_BYTES", "TILE_BYTES", "StoragePlan", "allocated", "plan_storage"]
 
 STACK_BYTES = 4096
 """Stack bytes per kernel; small, because callers of a library may run it on a small stack."""
@@ -104,33 +95,6 @@ def allocated(stmt: Stmt) -> Iterator[Buffer]:
             yield inner.buffer
 
 
-def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
-    """Every buffer accessed anywhere in *stmt*, in order, mapped to whether it is written."""
-    used: dict[Buffer, bool] = {}
-    for inner in walk_stmts(stmt):
-        for root in expressions(inner):
-            for expr in walk(root):
-                if isinstance(expr, Load) and isinstance(expr.source, Buffer):
-                    used.setdefault(expr.source, False)
-        if isinstance(inner, Store | Shuffle | AsyncCopy):
-            used[inner.buffer] = True
-        elif isinstance(inner, Instruction):
-            used.update({buffer: used.get(buffer, False) for buffer, _ in inner.operands})
-            used[inner.operands[0][0]] = True
-    return used
-
-
-def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers that some expression in *stmt* reads."""
-    return frozenset(
-        expr.source
-        for inner in walk_stmts(stmt)
-        for root in expressions(inner)
-        for expr in walk(root)
-        if isinstance(expr, Load) and isinstance(expr.source, Buffer)
-    )
-
-
 def _padded_rows(body: Stmt, target: Target) -> dict[Buffer, int]:
     """Padded row lengths of locals whose last vector in a row is partly masked."""
     rows: dict[Buffer, int] = {}
@@ -163,8 +127,9 @@ def _on_stack(body: Stmt, rows: Mapping[Buffer, int], target: Target) -> frozens
     """
     local = [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
     bytes_of = {b: padded(_padded_size(b, rows) * b.dtype.bytes) for b in local}
-    fixed, most = register_buffers(body), 2 * target.vector_registers * target.vector_bits // 8
-    tiles = {b: size for b, size in bytes_of.items() if b in fixed and size <= most}
+    candidates = register_buffers(body)
+    largest = 2 * target.vector_registers * target.vector_bits // 8
+    tiles = {b: size for b, size in bytes_of.items() if b in candidates and size <= largest}
     others = {b: size for b, size in bytes_of.items() if b not in tiles}
     in_registers = _smallest_of_branches(body, tiles, TILE_BYTES)
     return frozenset({*in_registers, *_smallest(others, STACK_BYTES)})

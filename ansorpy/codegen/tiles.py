@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import dropwhile
 
 import numpy as np
 
+from ansorpy.codegen.accesses import accesses, free_vars
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import Linear, linear
+from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.structural_equality import same_structure
-from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Var, has_load, walk
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Var, has_load
 from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
     Alloc,
@@ -25,7 +28,6 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
-    expressions,
     substatements,
     walk_stmts,
 )
@@ -33,9 +35,7 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
-__all__ = [
-    "Tile", "as_sequence", "falls", "find_tiles", "free_vars", "register_buffers", "same_region",
-]  # fmt: skip
+__all__ = ["Tile", "as_sequence", "falls", "find_tiles", "register_buffers", "same_region"]
 
 _EXPANDED = (ForKind.UNROLLED, ForKind.VECTORIZED)
 
@@ -71,6 +71,11 @@ class Tile:
         """The loops that index the tile, vectorized ones last."""
         return (*self.loops, *self.around)
 
+    @property
+    def conditions(self) -> list[Expr]:
+        """The conditions that ``guards`` are conjunctions of."""
+        return [part for guard in self.guards for part in conjuncts(guard)]
+
     def vectors(self, target: Target) -> int:
         """Number of registers that the accumulators occupy."""
         scalars, in_lanes = 1, 1
@@ -89,26 +94,10 @@ def find_tiles(head: For, outer: Sequence[For]) -> Iterator[Tile]:
     """Yield the tiles of stores inside reduce loop *head*; *outer* are the loops around it."""
     if head.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return
-    accesses = _access_counts(head)
+    counts = Counter(buffer for inner in walk_stmts(head) for buffer, _ in accesses(inner))
     for store, path in _stores(head, ()):
-        if store.reduce is not None and accesses[store.buffer] == 1:
+        if store.reduce is not None and counts[store.buffer] == 1:
             yield from _tiles(store, path, outer)
-
-
-def _access_counts(stmt: Stmt) -> dict[Buffer, int]:
-    counts: dict[Buffer, int] = {}
-    for inner in walk_stmts(stmt):
-        found = [
-            expr.source
-            for root in expressions(inner)
-            for expr in walk(root)
-            if isinstance(expr, Load) and isinstance(expr.source, Buffer)
-        ]
-        if isinstance(inner, Store):
-            found.append(inner.buffer)
-        for buffer in found:
-            counts[buffer] = counts.get(buffer, 0) + 1
-    return counts
 
 
 def _stores(stmt: Stmt, path: _Path) -> Iterator[tuple[Store, _Path]]:
@@ -121,7 +110,7 @@ def _stores(stmt: Stmt, path: _Path) -> Iterator[tuple[Store, _Path]]:
 
 def _tiles(store: Store, path: _Path, outer: Sequence[For]) -> Iterator[Tile]:
     loops = [s for s in path if isinstance(s, For)]
-    indexing = set().union(*(free_vars(index) for index in store.indices))
+    indexing = free_vars(*store.indices)
     dims = [loop for loop in loops if loop.var in indexing]
     reduced = [loop for loop in loops if loop.var not in indexing]
     allocates = any(isinstance(s, Alloc) and s.buffer is store.buffer for s in path)
@@ -210,11 +199,6 @@ def _along(form: Linear, dims: Sequence[For], points: np.ndarray) -> np.ndarray:
     return total
 
 
-def free_vars(expr: Expr) -> set[Var]:
-    """The variables in *expr*."""
-    return {e for e in walk(expr) if isinstance(e, Var)}
-
-
 def falls(part: Expr, loops: Set[Var]) -> bool:
     """Whether condition *part*, once false, stays false while *loops* go on."""
     if not free_vars(part) & loops:
@@ -281,16 +265,8 @@ def register_buffers(body: Stmt) -> set[Buffer]:
     def visit(stmt: Stmt, expanded: frozenset[Var]) -> None:
         if isinstance(stmt, Alloc) and stmt.buffer.scope is Scope.LOCAL:
             local.add(stmt.buffer)
-        uses = [
-            (expr.source, expr.indices)
-            for root in expressions(stmt)
-            for expr in walk(root)
-            if isinstance(expr, Load) and isinstance(expr.source, Buffer)
-        ]
-        if isinstance(stmt, Store):
-            uses.append((stmt.buffer, stmt.indices))
-        for buffer, indices in uses:
-            if any(not free_vars(index) <= expanded for index in indices):
+        for buffer, indices in accesses(stmt):
+            if not free_vars(*indices) <= expanded:
                 moving.add(buffer)
         if isinstance(stmt, For) and stmt.kind in _EXPANDED:
             expanded = expanded | {stmt.var}

@@ -7,9 +7,10 @@ from typing import NoReturn
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, Function, Load, Reduce
-from ansorpy.ir.loops import Buffer, For
+from ansorpy.ir.loops import Buffer, For, Stmt
+from ansorpy.ir.text.printer import text
 
-__all__ = ["buffer_of", "gpu_loop", "refuse_reduction", "undefined"]
+__all__ = ["buffer_of", "gpu_loop", "gpu_statement", "refuse_reduction", "undefined"]
 
 
 def undefined(fn: Function | BinaryOp, dtype: DType) -> CodegenError:
@@ -30,6 +31,13 @@ def gpu_loop(loop: For) -> CodegenError:
     return CodegenError(
         f"loop {loop.var.name} is {loop.kind.value}, which has no meaning on a CPU",
         hint="block and thread loops need a CUDA target",
+    )
+
+
+def gpu_statement(stmt: Stmt) -> CodegenError:
+    """The error for *stmt* in a program for CPUs."""
+    return CodegenError(
+        f'only threads of a GPU block can run "{text(stmt)}"', hint="choose a CUDA target"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from ansorpy.ir.expr import Cast, Expr, Load, Var, walk
 from ansorpy.ir.loops import For, ForKind, If, Let, Stmt, Store, walk_stmts
@@ -26,10 +27,7 @@ class VectorSpace:
 
     @property
     def extent(self) -> int:
-        total = 1
-        for _, extent in self.loops:
-            total *= extent
-        return total
+        return prod(extent for _, extent in self.loops)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.object_code import KERNEL
 from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, ReduceKind, Var, const
@@ -97,8 +98,7 @@ class Compiled:
         symbol = f"test{next(_symbols)}"
         self.object = build(source, target or Target.host(), symbol=symbol, prefetch=prefetch)
         self.library = load([self.object])
-        kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
-        self.function = kind(self.library.address(symbol))
+        self.function = KERNEL(self.library.address(symbol))
 
     def __call__(self, *arrays: Array, threads: int = 1) -> None:
         pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.prelude import elementary_name
-from ansorpy.codegen.c.types import computed_type, float_suffix, register_type, short_name
+from ansorpy.codegen.c.types import computed_type, register_type, short_name
 from ansorpy.codegen.clike.code import AND, MULTIPLY, OR, UNARY, Code
-from ansorpy.codegen.clike.operators import INFIX, WRAPPING, converted, infix
+from ansorpy.codegen.clike.operators import INFIX, WRAPPING, converted, float_suffix, infix
 from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType

@@ -22,7 +22,11 @@ class Compiler(Driver):
         Raises:
             CodegenError: The compiler failed; the message is the compiler's own.
         """
-        return self._compiled(text, "program.so", ("-shared", *flags, "-lm"))
+        with TemporaryDirectory(prefix="ansorpy-c-") as folder:
+            source, library = Path(folder, "program.c"), Path(folder, "program.so")
+            source.write_text(text, encoding="utf-8")
+            self._compile(source, library, flags)
+            return library.read_bytes()
 
     def link(self, source: Path, library: Path, flags: Sequence[str] = ()) -> None:
         """Compile and link the C file *source* to the shared *library*.
@@ -31,17 +35,11 @@ class Compiler(Driver):
             CodegenError: The compiler failed; the message is the compiler's own.
         """
         name = to_linker("-soname", library.name)
-        self._compile(source, library, ("-shared", *name, *flags, "-lm"))
+        self._compile(source, library, [*name, *flags])
 
-    def _compiled(self, text: str, name: str, options: Sequence[str]) -> bytes:
-        with TemporaryDirectory(prefix="ansorpy-c-") as folder:
-            source, output = Path(folder, "program.c"), Path(folder, name)
-            source.write_text(text, encoding="utf-8")
-            self._compile(source, output, options)
-            return output.read_bytes()
-
-    def _compile(self, source: Path, output: Path, options: Sequence[str]) -> None:
-        self.run([*_FLAGS, str(source), "-o", str(output), *options], "compile a program")
+    def _compile(self, source: Path, library: Path, options: Sequence[str]) -> None:
+        command = [*_FLAGS, str(source), "-o", str(library), "-shared", *options, "-lm"]
+        self.run(command, "compile a program")
 
 
 def find_compiler() -> Compiler:

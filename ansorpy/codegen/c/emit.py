@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from ansorpy.codegen.c.emitter import Emitter, Tables, Unit
+from ansorpy.codegen.accesses import buffers_read, buffers_used
+from ansorpy.codegen.c.emitter import Emitter, Unit
 from ansorpy.codegen.c.expressions import EXPRESSIONS
 from ansorpy.codegen.c.functions import prelude
 from ansorpy.codegen.c.regions import defined, pointer
@@ -19,44 +19,39 @@ from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import identifier
+from ansorpy.codegen.clike.writer import Tables
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
 from ansorpy.codegen.passes.expand_powers import expand_powers
 from ansorpy.codegen.passes.hoist_guards import hoist_guards
 from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
 from ansorpy.codegen.passes.store_once import stored_once
-from ansorpy.codegen.storage import StoragePlan, buffers_read, buffers_used, plan_storage
+from ansorpy.codegen.storage import StoragePlan, plan_storage
 from ansorpy.ir.analysis.overwrite import may_overlap
 from ansorpy.ir.expr import as_expr, size_var
 from ansorpy.ir.loops import Program, Scope, Seq, Stmt
 from ansorpy.ir.prove import conflicting_loops
 from ansorpy.ir.rewrite.simplify import simplify_stmt
-from ansorpy.ir.symbols import Dim
 from ansorpy.target import Target
 
-__all__ = ["CSource", "emit_c", "translation_unit"]
-
-
-class Functions(Protocol):
-    """The C functions of one program, as text, and the ``helpers`` they call."""
-
-    @property
-    def helpers(self) -> Sequence[str]: ...
-    @property
-    def functions(self) -> str: ...
-    @property
-    def style(self) -> Style: ...
+__all__ = ["CFunctions", "CSource", "emit_c", "translation_unit"]
 
 
 @dataclass(frozen=True)
-class CSource:
-    """A program's functions, the ``helpers`` they call, and the memory that a call needs."""
+class CFunctions:
+    """The C functions of one program; a file of several programs defines their ``helpers`` once."""
 
     symbol: str
     helpers: tuple[str, ...]
     functions: str
-    storage: StoragePlan
     style: Style
+
+
+@dataclass(frozen=True)
+class CSource(CFunctions):
+    """The functions of a program, and the memory that a call needs."""
+
+    storage: StoragePlan
 
     @property
     def text(self) -> str:
@@ -64,7 +59,7 @@ class CSource:
         return translation_unit([self])
 
 
-def translation_unit(sources: Sequence[Functions]) -> str:
+def translation_unit(sources: Sequence[CFunctions]) -> str:
     """The text of a C file that defines all of *sources*; their symbols must differ."""
     used = dict.fromkeys(name for source in sources for name in source.helpers)
     is_threaded = any("omp parallel" in source.functions for source in sources)
@@ -129,7 +124,7 @@ def emit_c(program: Program, target: Target, symbol: str, style: Style | None = 
     )
     parts = [_body(unit, program), _entry(unit, program)]
     text = "\n\n".join([*unit.functions, *parts])
-    return CSource(unit.symbol, tuple(unit.helpers), text, unit.storage, style)
+    return CSource(unit.symbol, tuple(unit.helpers), text, style, unit.storage)
 
 
 def _prepared(program: Program, target: Target, style: Style) -> Program:
@@ -151,22 +146,13 @@ def _body(unit: Unit, program: Program) -> str:
         pointer(e, param.buffer, is_written=written.get(param.buffer, False))
         for param in program.params
     ]
-    parameters += [_size(e, dim) for dim in program.dims]
+    parameters += [f"const {e.size(dim)}" for dim in program.dims]
     parameters += ["unsigned char *workspace", "unsigned char *scratch", "int32_t threads"]
     for part in program.body.body if isinstance(program.body, Seq) else (program.body,):
         _stage(e, part)
     names = [*(e.place(param.buffer) for param in program.params), "workspace", "scratch"]
     names += [e.variables[size_var(dim)].text for dim in program.dims]
     return defined(f"{unit.symbol}_body", parameters, e.lines, [*names, "threads"])
-
-
-def _size(e: Emitter, dim: Dim) -> str:
-    """Declare a parameter for the size of *dim*."""
-    var = size_var(dim)
-    is_wide = dim.high > e.indices.most
-    name = e.names.give(var)
-    e.bind(var, (dim.low, dim.high), Code(name, wide=is_wide))
-    return f"const {e.indices.wide if is_wide else e.indices.narrow} {name}"
 
 
 def _stage(e: Emitter, part: Stmt) -> None:

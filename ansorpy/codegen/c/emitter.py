@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
 from ansorpy.codegen.c.registers import Piece
 from ansorpy.codegen.c.style import Style
@@ -14,22 +13,14 @@ from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.c.words import WORDS
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.sharing import named_once
-from ansorpy.codegen.clike.writer import Writer
+from ansorpy.codegen.clike.writer import Tables, Writer
 from ansorpy.codegen.storage import StoragePlan
-from ansorpy.errors import CodegenError
+from ansorpy.codegen.unsupported import gpu_statement
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.loops import Buffer, For, Stmt
 
-__all__ = ["Emitter", "Tables", "Unit"]
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The functions that emit each kind of node."""
-
-    values: Mapping[type[Expr], Callable[[Emitter, Any], Code]]
-    statements: Mapping[type[Stmt], Callable[[Emitter, Any], None]]
+__all__ = ["Emitter", "Unit"]
 
 
 @dataclass
@@ -97,11 +88,21 @@ class Emitter(Writer):
         """
         emit = self.unit.tables.statements.get(type(stmt))
         if emit is None:
-            raise CodegenError(
-                f"a {type(stmt).__name__} statement has no meaning on a CPU",
-                hint="block and thread loops need a CUDA target",
-            )
+            raise gpu_statement(stmt)
         emit(self, stmt)
+
+    @property
+    def vector(self) -> Lanes:
+        """The lanes of the vector loop being emitted; there must be one."""
+        assert self.lanes is not None
+        return self.lanes
+
+    @contextmanager
+    def in_one_lane(self) -> Iterator[Lanes]:
+        """Within this context, code for one lane at a time is emitted; gives the lanes."""
+        lanes, self.lanes = self.vector, None
+        yield lanes
+        self.lanes = lanes
 
     @contextmanager
     def guarded(self, cond: Expr) -> Iterator[None]:

@@ -13,10 +13,10 @@ import numpy as np
 from ansorpy.codegen.c.arithmetic import as_type, binary, function, helper_call
 from ansorpy.codegen.c.elements import element
 from ansorpy.codegen.c.emitter import Emitter
-from ansorpy.codegen.c.types import float_suffix, register_type, short_name
+from ansorpy.codegen.c.types import register_type, short_name
 from ansorpy.codegen.clike.code import ATOM, UNARY, Code
 from ansorpy.codegen.clike.indices import index, is_choice_of_numbers, is_index
-from ansorpy.codegen.clike.operators import chosen, compared
+from ansorpy.codegen.clike.operators import chosen, compared, float_suffix
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
 from ansorpy.codegen.unsupported import buffer_of, refuse_reduction
 from ansorpy.ir.analysis import interval
@@ -142,10 +142,8 @@ def branches(e: Emitter, expr: Select, kind: str, emit: Callable[[Emitter, Expr]
     name, known = e.names.fresh("t"), e.known
     cond = e.value(expr.cond).text
     e.line(f"{kind} {name};")
-    for opening, side in ((f"if ({cond})", expr.then), ("} else", expr.other)):
-        if opening.startswith("}"):
-            e.lines.pop()
-        with e.block(opening), sharing(e, side):
+    for block, side in ((e.block(f"if ({cond})"), expr.then), (e.otherwise(), expr.other)):
+        with block, sharing(e, side):
             e.known.update(known)
             e.line(f"{name} = {emit(e, side).text};")
     return Code(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from ansorpy.codegen.c.emitter import Emitter, Tables, Unit
+from ansorpy.codegen.c.emitter import Emitter, Unit
 from ansorpy.codegen.c.expressions import EXPRESSIONS
 from ansorpy.codegen.c.prelude import HELPERS, Helper, elementary_name
 from ansorpy.codegen.c.style import Style
@@ -19,6 +19,7 @@ from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.c.vector.values import vector
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.sharing import sharing
+from ansorpy.codegen.clike.writer import Tables
 from ansorpy.codegen.storage import StoragePlan
 from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.dtypes import DType

@@ -8,16 +8,15 @@ import tempfile
 import weakref
 from _ctypes import dlclose
 from collections.abc import Sequence
-from functools import cache
-from types import TracebackType
 from typing import Self
 
 from ansorpy.codegen.c.compiler import find_compiler
-from ansorpy.codegen.c.emit import CSource, translation_unit
-from ansorpy.codegen.c.packed import PACKING, CFunctions
+from ansorpy.codegen.c.emit import CFunctions, translation_unit
+from ansorpy.codegen.c.packed import PACKING
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.llvm.objects.jit import load as load_objects
 from ansorpy.codegen.object_code import ObjectCode
+from ansorpy.codegen.singletons import singleton
 from ansorpy.errors import CodegenError, MissingDependency
 
 __all__ = ["CLibrary", "can_compile", "flags_of", "load", "shared_library"]
@@ -37,14 +36,14 @@ def can_compile(style: Style) -> bool:
         return False
 
 
-def shared_library(source: CSource | CFunctions) -> bytes:
+def shared_library(unit: CFunctions) -> bytes:
     """Compile the functions of one program to a shared library for this machine.
 
     Raises:
         CodegenError: The compiler rejects them.
         MissingDependency: There is no compiler.
     """
-    return find_compiler().shared_library(translation_unit([source]), flags_of(source.style))
+    return find_compiler().shared_library(translation_unit([unit]), flags_of(unit.style))
 
 
 class CLibrary:
@@ -86,12 +85,7 @@ class CLibrary:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _opened(self, code: ObjectCode) -> int:
@@ -124,7 +118,7 @@ _PAUSE_SOFT = 1
 """``omp_pause_soft``: free threads, keep settings."""
 
 
-@cache
+@singleton
 def _openmp() -> ctypes.CDLL:
     """Load the OpenMP runtime for good: its threads outlive the program that started them.
 

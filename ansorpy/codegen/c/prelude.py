@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 
-from ansorpy.codegen.c.types import float_suffix, short_name, storage_type
+from ansorpy.codegen.c.types import short_name, storage_type
+from ansorpy.codegen.clike.operators import float_suffix
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.parts import FORMATS
 from ansorpy.ir.expr import BinaryOp, Function
 
-__all__ = ["HELPERS", "LIMITS", "Helper", "elementary_name"]
+__all__ = ["HELPERS", "Helper", "elementary_name", "saturation", "scaling"]
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ static inline $T scale_$S($T y, $T n) {
 _TO_INTEGER = """\
 // Rounds towards zero and saturates; NaN gives 0.
 static inline $T ${S}_of_$R($X x) {
-  if (!(x > $below)) return x != x ? 0 : $least;
+  if (!(x > $lowest)) return x != x ? 0 : $least;
   return x < $beyond ? ($T)x : $most;
 }"""
 _PLAIN = {
@@ -226,7 +227,7 @@ static inline float dot_bf16(uint32_t a, uint32_t b) {
 
 _WIDE = (DType.INT32, DType.INT64, DType.UINT32, DType.UINT64)
 """Narrower integers are computed in these types."""
-LIMITS = {
+_LIMITS = {
     DType.INT32: ("INT32_MIN", "INT32_MAX"), DType.INT64: ("INT64_MIN", "INT64_MAX"),
     DType.UINT64: ("0", "UINT64_MAX"),
 }  # fmt: skip
@@ -245,15 +246,27 @@ def _of_type(
         yield f"{name}_{short}", Helper(made, tuple(f"{other}_{short}" for other in needs))
 
 
+def scaling(dtype: DType) -> dict[str, object]:
+    """What the templates of ``scale`` need to know of a float type."""
+    form = FORMATS[dtype]
+    rounder = f"0x1.8p{form.fraction}{float_suffix(dtype)}"
+    return {"rounder": rounder, "bias": form.bias, "fraction": form.fraction}
+
+
+def saturation(wanted: DType, source: DType) -> dict[str, object]:
+    """The floats between which *source* is converted to *wanted*, and what others become."""
+    least, most = _LIMITS[wanted]
+    end = f"0x1p{wanted.bits - wanted.is_signed}{float_suffix(source)}"
+    lowest = f"-{end}" if wanted.is_signed else f"0.0{float_suffix(source)}"
+    return {"beyond": end, "lowest": lowest, "least": least, "most": most}
+
+
 def _to_integers() -> Iterator[tuple[str, Helper]]:
-    for dtype, (least, most) in LIMITS.items():
-        for real in (DType.FLOAT32, DType.FLOAT64):
-            literal = float_suffix(real)
-            end = f"0x1p{dtype.bits - dtype.is_signed}{literal}"
+    for dtype in _LIMITS:
+        for real in FORMATS:
             text = Template(_TO_INTEGER).substitute(
-                T=storage_type(dtype), S=short_name(dtype), X=storage_type(real),
-                R=short_name(real), below=f"-{end}" if dtype.is_signed else f"0.0{literal}",
-                beyond=end, least=least, most=most,
+                saturation(dtype, real), T=storage_type(dtype), S=short_name(dtype),
+                X=storage_type(real), R=short_name(real),
             )  # fmt: skip
             yield f"{short_name(dtype)}_of_{short_name(real)}", Helper(text)
 
@@ -262,11 +275,8 @@ def _all() -> Iterator[tuple[str, Helper]]:
     for dtype in _WIDE:
         yield from _of_type(_SIGNED if dtype.is_signed else _UNSIGNED, dtype)
         yield from _of_type(_INTEGER, dtype)
-    for dtype, form in FORMATS.items():
-        rounder = f"0x1.8p{form.fraction}{float_suffix(dtype)}"
-        yield from _of_type(
-            _FLOAT, dtype, rounder=rounder, bias=form.bias, fraction=form.fraction
-        )  # fmt: skip
+    for dtype in FORMATS:
+        yield from _of_type(_FLOAT, dtype, **scaling(dtype))
     yield from _to_integers()
     yield from _PLAIN.items()
 

@@ -8,41 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.types import storage_type
 from ansorpy.codegen.clike.code import MULTIPLY, Code
-from ansorpy.codegen.clike.comments import in_comment
+from ansorpy.codegen.clike.comments import layout_comment
 from ansorpy.codegen.clike.indices import index
-from ansorpy.codegen.storage import buffers_used
-from ansorpy.ir.expr import Binary, BinaryOp, Expr, SizeVar, Var, as_expr, walk
-from ansorpy.ir.extents import Extent, prod_of
-from ansorpy.ir.loops import Buffer, For, ForKind, Stmt, expressions, walk_stmts
+from ansorpy.codegen.regions import Region
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, SizeVar, Var, as_expr
+from ansorpy.ir.extents import prod_of
+from ansorpy.ir.loops import Buffer, For, ForKind
 
 __all__ = ["defined", "parallel_loop", "pointer"]
-
-
-@dataclass(frozen=True)
-class _Region:
-    """Consecutive parallel loops and their body, which uses *buffers* and *variables* from
-    outside."""
-
-    name: str
-    loops: tuple[For, ...]
-    body: Stmt
-    buffers: tuple[Buffer, ...]
-    variables: tuple[Var, ...]
-
-    @property
-    def total(self) -> Extent:
-        return prod_of(loop.extent for loop in self.loops)
 
 
 def parallel_loop(e: Emitter, loop: For) -> None:
     """Emit *loop* and the parallel loops directly in it; parallel loops deeper inside, and all
     inside a loop whose iterations may conflict, run serially."""
-    region = _region(e, loop)
+    name = f"{e.unit.symbol}_part{e.unit.regions + 1}"
+    region = Region.of(name, loop, e.names, e.variables)
     is_team = e.unit.style.threads == "openmp" and region.total != 1
     if loop in e.unit.conflicting:
         e.line("// serial: iterations may write the same element")
@@ -60,45 +44,23 @@ def _serially(e: Emitter, loop: For) -> None:
     e.in_region = before
 
 
-def _region(e: Emitter, loop: For) -> _Region:
-    loops: list[For] = []
-    body: Stmt = loop
-    while isinstance(body, For) and body.kind is ForKind.PARALLEL:
-        loops.append(body)
-        body = body.body
-    used = tuple(buffer for buffer in buffers_used(body) if e.names.has(buffer))
-    free = {
-        var: None
-        for stmt in walk_stmts(body)
-        for root in expressions(stmt)
-        for var in walk(root)
-        if isinstance(var, Var) and var in e.variables
-    }
-    free |= {var: None for var in e.variables if isinstance(var, SizeVar)}
-    name = f"{e.unit.symbol}_part{e.unit.regions + 1}"
-    return _Region(name, tuple(loops), body, used, tuple(free))
-
-
 def pointer(e: Emitter, buffer: Buffer, *, is_written: bool) -> str:
     """Declare a parameter for the first element of *buffer*."""
     access = "" if is_written else "const "
     alone = "" if buffer in e.unit.overlapping else "restrict "
-    shape = in_comment(", ".join(map(str, buffer.shape)))
-    apart = "" if buffer.strides is None else in_comment(f" strides {list(buffer.strides)}")
-    kind = f"{access}{storage_type(buffer.dtype)} *{alone}"
-    return f"{kind}{e.names.give(buffer)} /* [{shape}]{apart} */"
+    name = f"{access}{storage_type(buffer.dtype)} *{alone}{e.names.give(buffer)}"
+    return f"{name} {layout_comment(buffer)}"
 
 
-def _function(e: Emitter, region: _Region) -> str:
+def _function(e: Emitter, region: Region) -> str:
     inner = Emitter(e.unit)
     inner.in_region = True
-    written = buffers_used(region.body)
-    parameters = [pointer(inner, b, is_written=written[b]) for b in region.buffers]
+    parameters = [pointer(inner, b, is_written=w) for b, w in region.buffers.items()]
     for var in region.variables:
         known, wide = e.ranges[var], e.variables[var].wide
         name = inner.names.give(var)
         inner.bind(var, known, Code(name, wide=wide))
-        parameters.append(f"{e.indices.wide if wide else e.indices.narrow} {name}")
+        parameters.append(f"{e.indices.of(wide)} {name}")
     parameters += ["unsigned char *scratch", "int64_t begin", "int64_t end"]
     counter = inner.names.fresh("iteration")
     with inner.block(f"for (int64_t {counter} = begin; {counter} < end; ++{counter})"):
@@ -119,7 +81,7 @@ def defined(
     return "\n".join([f"static void {name}(\n    {inside}) {{", *unused, *lines, "}"])
 
 
-def _decompose(inner: Emitter, region: _Region, counter: str) -> None:
+def _decompose(inner: Emitter, region: Region, counter: str) -> None:
     """Declare the variables of the region's loops, computed from the iteration number."""
     flat = Var(counter)
     wide = inner.unit.style.word_bits < 64
@@ -142,7 +104,7 @@ def _cut(inner: Emitter, found: Code) -> str:
     return f"({inner.indices.narrow})({found.text})" if found.wide else found.text
 
 
-def _call(e: Emitter, region: _Region) -> None:
+def _call(e: Emitter, region: Region) -> None:
     """Run the region on a team; each thread has a share of the iterations and its own scratch."""
     given = [*(_address(e, b) for b in region.buffers),
              *(e.variables[var].text for var in region.variables)]  # fmt: skip
@@ -160,7 +122,7 @@ def _call(e: Emitter, region: _Region) -> None:
     e.lines.append("#endif")
 
 
-def _invoke(e: Emitter, region: _Region, arguments: Sequence[str]) -> None:
+def _invoke(e: Emitter, region: Region, arguments: Sequence[str]) -> None:
     e.line(f"{region.name}({', '.join(arguments)});")
 
 

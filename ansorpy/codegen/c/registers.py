@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ansorpy.codegen.tiles import as_sequence, free_vars, register_buffers
+from ansorpy.codegen.accesses import accesses, free_vars
+from ansorpy.codegen.tiles import as_sequence, register_buffers
 from ansorpy.codegen.vectors import VectorSpace, chunks, loop_lanes, vector_space
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
+from ansorpy.ir.expr import Var, as_expr
 from ansorpy.ir.extents import least
 from ansorpy.ir.loops import (
     Alloc,
@@ -32,7 +33,6 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
-    expressions,
     substatements,
     walk_stmts,
 )
@@ -40,22 +40,12 @@ from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
-__all__ = ["Piece", "accesses", "variables", "vector_plan", "written_out"]
+__all__ = ["Piece", "variables", "vector_plan", "written_out"]
 
 MOST_VARIABLES = 64
 """Maximum number of variables of a tile: as many vectors as two register files hold."""
 _MOST_COPIES = 256
 """Maximum number of stores after unrolling the loops of one nest."""
-
-
-def accesses(s: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
-    """The buffers that *s* itself reads and writes, without the statements in it."""
-    if isinstance(s, Store):
-        yield s.buffer, s.indices
-    for root in expressions(s):
-        for e in walk(root):
-            if isinstance(e, Load) and isinstance(e.source, Buffer):
-                yield e.source, e.indices
 
 
 def written_out(program: Program, *, vectors: bool) -> Program:
@@ -83,7 +73,7 @@ def _tiles(body: Stmt, *, vectors: bool) -> set[Buffer]:
         for buffer, indices in accesses(s):
             if buffer not in tiles:
                 continue
-            used = set[Var]().union(*(free_vars(index) for index in indices))
+            used = free_vars(*indices)
             indexing = [loop for loop in loops if loop.var in used]
             lanes = [loop for loop in indexing if loop.kind is ForKind.VECTORIZED]
             if lanes and not vectors:
@@ -117,7 +107,7 @@ class _WrittenOut:
     def _indexes(self, loop: For) -> bool:
         stores = sum(isinstance(s, Store) for s in walk_stmts(loop.body))
         return stores * loop.extent <= _MOST_COPIES and any(
-            buffer in self.tiles and any(loop.var in free_vars(index) for index in indices)
+            buffer in self.tiles and loop.var in free_vars(*indices)
             for s in walk_stmts(loop.body)
             for buffer, indices in accesses(s)
         )
@@ -224,8 +214,8 @@ def _alike(body: Stmt, lanes: Mapping[Var, int]) -> dict[Var, int]:
     while changed:
         changed = False
         for sharing in loops.values():
-            least = min((found[var] for var in sharing), default=1)
+            fewest = min((found[var] for var in sharing), default=1)
             for var in sharing:
-                changed = changed or found[var] != least
-                found[var] = least
+                changed = changed or found[var] != fewest
+                found[var] = fewest
     return found

@@ -19,10 +19,11 @@ from ansorpy.codegen.c.vector.stores import vector_store
 from ansorpy.codegen.clike.code import ADD, COMPARE, Code
 from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.indices import index
+from ansorpy.codegen.clike.operators import COMPOUND
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.unsupported import gpu_loop
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import ReduceKind, as_expr
+from ansorpy.ir.expr import as_expr
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -82,8 +83,7 @@ def _if(e: Emitter, s: If) -> None:
     with e.block(f"if ({cond})"):
         _alone(e, s.then)
     if s.other is not None:
-        e.lines.pop()
-        with e.block("} else"):
+        with e.otherwise():
             _alone(e, s.other)
 
 
@@ -95,7 +95,7 @@ def _let(e: Emitter, s: Let) -> None:
     is_wide = code.wide or not e.fits(s.value)
     with e.declaring():
         name = e.names.give(s.var)
-        e.line(f"const {e.indices.wide if is_wide else e.indices.narrow} {name} = {code.text};")
+        e.line(f"const {e.indices.of(is_wide)} {name} = {code.text};")
         with e.variable(s.var, Code(name, wide=is_wide), e.bounds(s.value)):
             _alone(e, s.body)
 
@@ -165,9 +165,6 @@ def _store(e: Emitter, s: Store) -> None:
         e.line(f"{_assignment(e, target, s)};")
 
 
-_PLAIN = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
-
-
 def _assignment(e: Emitter, target: str, s: Store) -> str:
     """``target = value``, or the value of *s* combined with what *target* holds."""
     dtype = s.buffer.dtype
@@ -175,8 +172,8 @@ def _assignment(e: Emitter, target: str, s: Store) -> str:
         return f"{target} = {stored(e, s.value, dtype).text}"
     code = e.value(s.value)
     unsigned = dtype in (DType.UINT32, DType.UINT64)
-    if s.reduce in _PLAIN and (unsigned or (dtype.is_float and not dtype.is_half)):
-        return f"{target} {_PLAIN[s.reduce]} {code.text}"
+    if s.reduce in COMPOUND and (unsigned or (dtype.is_float and not dtype.is_half)):
+        return f"{target} {COMPOUND[s.reduce]} {code.text}"
     total = binary(e, s.reduce.combiner, dtype, read(e, target, dtype), code)
     return f"{target} = {narrowed(e, total, dtype).text}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["computed_type", "float_suffix", "register_type", "short_name", "storage_type"]
+__all__ = ["computed_type", "register_type", "short_name", "storage_type"]
 
 _NAMES = {DType.FLOAT64: "double", DType.FLOAT32: "float"}
 _STORED = {DType.FLOAT16: "uint16_t", DType.BFLOAT16: "uint16_t", DType.BOOL: "uint8_t"}
@@ -39,8 +39,3 @@ def computed_type(dtype: DType) -> DType:
 def short_name(dtype: DType) -> str:
     """The suffix of helper names: ``i32`` for int32."""
     return _SHORT[dtype]
-
-
-def float_suffix(dtype: DType) -> str:
-    """The suffix of literals, and of ``math.h`` function names, of a computed float type."""
-    return "" if dtype is DType.FLOAT64 else "f"

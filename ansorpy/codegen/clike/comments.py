@@ -1,8 +1,10 @@
-"""Names in comments of generated C."""
+"""Names and layouts of buffers in comments of generated C."""
 
 from __future__ import annotations
 
-__all__ = ["in_comment"]
+from ansorpy.ir.loops import Buffer
+
+__all__ = ["in_comment", "layout_comment"]
 
 
 def in_comment(text: str) -> str:
@@ -13,3 +15,10 @@ def in_comment(text: str) -> str:
     """
     text = " ".join(text.splitlines()).replace("\\", "/")
     return text.replace("??/", "? ?/").replace("*/", "* /").replace("/*", "/ *")
+
+
+def layout_comment(buffer: Buffer) -> str:
+    """The shape of *buffer*, and its strides in elements unless it is dense, as a comment."""
+    shape = in_comment(", ".join(map(str, buffer.shape)))
+    apart = "" if buffer.strides is None else in_comment(f" strides {list(buffer.strides)}")
+    return f"/* [{shape}]{apart} */"

@@ -81,6 +81,6 @@ class Names:
         """The name that *thing* was given."""
         return self._of[thing]
 
-    def has(self, thing: Var | Buffer) -> bool:
+    def __contains__(self, thing: object) -> bool:
         """Return whether *thing* was given a name."""
         return thing in self._of

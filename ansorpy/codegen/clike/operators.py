@@ -12,9 +12,12 @@ from ansorpy.codegen.clike.code import (
     UNARY,
     Code,
 )
-from ansorpy.ir.operators import BinaryOp
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.operators import BinaryOp, ReduceKind
 
-__all__ = ["INFIX", "WRAPPING", "chosen", "compared", "converted", "infix"]
+__all__ = [
+    "COMPOUND", "INFIX", "WRAPPING", "chosen", "compared", "converted", "float_suffix", "infix",
+]  # fmt: skip
 
 INFIX = {
     BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY),
@@ -24,6 +27,9 @@ INFIX = {
 
 WRAPPING = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 """Operators whose integers wrap around, where C leaves the overflow of signed ones undefined."""
+
+COMPOUND = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
+"""C's assignments that combine with what the target holds, by reduction."""
 
 
 def infix(op: BinaryOp, a: Code, b: Code, *, wide: bool = False) -> Code:
@@ -46,3 +52,8 @@ def chosen(cond: Code, then: Code, other: Code, *, wide: bool = False) -> Code:
     """``cond ? then : other``, which evaluates only the side taken."""
     text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
     return Code(text, TERNARY, wide)
+
+
+def float_suffix(dtype: DType) -> str:
+    """The suffix of literals, and of names of mathematical functions, of a computed float type."""
+    return "" if dtype is DType.FLOAT64 else "f"

@@ -6,9 +6,10 @@ A writer knows no node types: the functions that emit them take it as their firs
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.comments import in_comment
@@ -16,12 +17,13 @@ from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import Names, Words
 from ansorpy.ir.analysis.interval import Interval
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, Var
+from ansorpy.ir.expr import Expr, Var, size_var
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, Stmt
 from ansorpy.ir.rewrite.simplify import Simplifier
+from ansorpy.ir.symbols import Dim
 
-__all__ = ["IndexTypes", "Writer"]
+__all__ = ["IndexTypes", "Tables", "Writer"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,18 @@ class IndexTypes:
     most: int
     wide: str
     suffix: str
+
+    def of(self, wide: bool) -> str:
+        """The wide or the narrow type."""
+        return self.wide if wide else self.narrow
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The functions that emit each kind of node; they take the writer as their first argument."""
+
+    values: Mapping[type[Expr], Callable[[Any, Any], Code]]
+    statements: Mapping[type[Stmt], Callable[[Any, Any], None]]
 
 
 class Writer(ABC):
@@ -90,6 +104,13 @@ class Writer(ABC):
         self._depth -= 1
         self.line("}")
 
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """Emit the lines of this context into the ``else`` of the block that was just closed."""
+        self.lines.pop()
+        with self.block("} else"):
+            yield
+
     def bind(self, var: Var, known: tuple[Extent, Extent], code: Code | None = None) -> None:
         """Give *var* the range *known*, and the text *code* unless it is never written."""
         self.ranges[var] = known
@@ -111,6 +132,13 @@ class Writer(ABC):
         yield
         self.unbind(var)
         self._simplifier = outside
+
+    def size(self, dim: Dim) -> str:
+        """Name the size of *dim*; returns the declaration of a parameter for it."""
+        var, is_wide = size_var(dim), dim.high > self.indices.most
+        name = self.names.give(var)
+        self.bind(var, (dim.low, dim.high), Code(name, wide=is_wide))
+        return f"{self.indices.of(is_wide)} {name}"
 
     @property
     def _arithmetic(self) -> Simplifier:

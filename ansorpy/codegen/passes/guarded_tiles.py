@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ansorpy.codegen.tiles import Tile, falls, free_vars
+from ansorpy.codegen.accesses import free_vars
+from ansorpy.codegen.tiles import Tile, falls
 from ansorpy.codegen.vectors import lanes_for
-from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import Expr, Load, Select, SizeVar, Var, as_expr, walk
 from ansorpy.ir.loops import For, ForKind, Stmt
@@ -42,7 +42,7 @@ def holds_first(tile: Tile) -> Expr | None:
     dims = {loop.var for loop in tile.dims}
     if any(free_vars(part) & dims for part in tile.varying):
         return None
-    parts = [part for guard in tile.guards for part in conjuncts(guard)]
+    parts = tile.conditions
     if not all(falls(part, dims) for part in parts):
         return None
     return substitute(all_of(*parts), {var: as_expr(0) for var in dims})
@@ -88,9 +88,8 @@ def half_of(tile: Tile, target: Target) -> Half | None:
     """
     vectors = [loop for loop in tile.dims if loop.kind is ForKind.VECTORIZED]
     lanes = {loop.var for loop in vectors}
-    parts = [part for guard in tile.guards for part in conjuncts(guard)]
-    parts = [part for part in parts if any(isinstance(e, SizeVar) for e in walk(part))]
-    of_lanes = set[Var]().union(*(free_vars(part) for part in parts if free_vars(part) & lanes))
+    parts = [part for part in tile.conditions if any(isinstance(e, SizeVar) for e in walk(part))]
+    of_lanes = free_vars(*(part for part in parts if free_vars(part) & lanes))
     is_large = tile.vectors(target) > _FEW_ACCUMULATORS
     for loop in sorted(tile.dims, key=lambda loop: loop.var not in of_lanes):
         of_loop = [part for part in parts if loop.var in free_vars(part)]
@@ -117,12 +116,12 @@ class _InFull(Rewriter):
         super().__init__()
         self.lanes = {loop.var for loop in tile.dims if loop.kind is ForKind.VECTORIZED}
         self.dims = {loop.var for loop in tile.dims}
-        self.parts = [part for guard in tile.guards for part in conjuncts(guard)]
+        self.parts = tile.conditions
 
     def leave(self, e: Expr) -> Expr:
         if not isinstance(e, Load):
             return e
-        used = set[Var]().union(*map(free_vars, e.indices)) & self.dims
+        used = free_vars(*e.indices) & self.dims
         masks = [p for p in self.parts if free_vars(p) & used and free_vars(p) & self.lanes]
         rows = {var: self._first_beyond(var) for var in used - self.lanes}
         moved = Load(e.source, tuple(substitute(index, rows) for index in e.indices))

@@ -20,24 +20,16 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+from ansorpy.codegen.accesses import buffers_read, free_vars
 from ansorpy.codegen.passes.limit_loops import iterations
 from ansorpy.codegen.passes.split_sized_vectors import split_vector
-from ansorpy.codegen.tiles import falls, free_vars, register_buffers
+from ansorpy.codegen.tiles import falls, register_buffers
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
-from ansorpy.ir.expr import Expr, Load, as_expr, walk
+from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.extents import Extent, Symbolic, extreme
-from ansorpy.ir.loops import (
-    Buffer,
-    For,
-    ForKind,
-    If,
-    Program,
-    Stmt,
-    Store,
-    expressions,
-)
+from ansorpy.ir.loops import Buffer, For, ForKind, If, Program, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import SizeOp
@@ -74,8 +66,7 @@ class _Guarded:
         return If(nest.holds(last=True), whole, If(nest.holds(last=False), s, None))
 
     def _touches_registers(self, store: Store) -> bool:
-        loads = (e for root in expressions(store) for e in walk(root) if isinstance(e, Load))
-        return bool({store.buffer, *(load.source for load in loads)} & self.in_registers)
+        return bool({store.buffer, *buffers_read(store)} & self.in_registers)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ for i in 0..10                     for i in 0..min((n + 7)//8, 10)
 
 from __future__ import annotations
 
-from ansorpy.codegen.tiles import free_vars
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.analysis.interval import extents_of

@@ -16,12 +16,12 @@ from what memory holds.  Tiles under guards may be computed in full
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ansorpy.codegen.passes.guarded_tiles import half_of, holds_first, in_full
 from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
 from ansorpy.ir.expr import Expr, Load, Var, as_expr
-from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
+from ansorpy.ir.loops import Alloc, Buffer, For, If, Program, Scope, Seq, Stmt, Store, walk_stmts
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
 from ansorpy.target import Target
 
@@ -145,31 +145,15 @@ class _Promotion:
         registers = self.target.vector_registers
         if wanted <= registers:
             return True
-        return wanted <= 2 * registers and self._smallest_inside(tile, loop) >= wanted
+        inner = self._tiles_inside(tile.store, loop)
+        return wanted <= 2 * registers and all(t.vectors(self.target) >= wanted for t in inner)
 
-    def _smallest_inside(self, tile: Tile, loop: For) -> int:
-        best = tile.vectors(self.target)
-        stack = [loop.body]
-        while stack:
-            top = stack.pop()
-            if isinstance(top, For):
-                inner = find_tiles(top, (*self.outer, loop))
-                sizes = [t.vectors(self.target) for t in inner if t.store is tile.store]
-                best = min([best, *sizes])
-                stack.append(top.body)
-            elif isinstance(top, Seq | Alloc | Let | If):
-                stack.extend(_inside(top))
-        return best
-
-
-def _inside(stmt: Seq | Alloc | Let | If) -> Sequence[Stmt]:
-    match stmt:
-        case Seq(body):
-            return body
-        case If(_, then, other):
-            return (then,) if other is None else (then, other)
-        case _:
-            return (stmt.body,)
+    def _tiles_inside(self, store: Store, loop: For) -> Iterator[Tile]:
+        """The tiles of *store* in loops inside *loop*."""
+        for s in walk_stmts(loop.body):
+            if isinstance(s, For):
+                inner = find_tiles(s, (*self.outer, loop))
+                yield from (tile for tile in inner if tile.store is store)
 
 
 class _Accumulator:
@@ -185,16 +169,17 @@ class _Accumulator:
 
     def initial(self, init: Store | None) -> Stmt:
         """Initialise the tile from the store before it, from memory, or (lanes) to the identity."""
-        store, kind = self.tile.store, self.tile.store.reduce
-        assert kind is not None
+        store, dtype = self.tile.store, self.buffer.dtype
+        assert store.reduce is not None
+        is_from_memory = init is None and not self.tile.lanes
         if self.tile.lanes:
-            value: Expr = as_expr(kind.identity(self.buffer.dtype), self.buffer.dtype)
-            return self._nest(Store(self.buffer, self._indices(), value, None), guarded=False)
-        if init is not None:
-            value = init.value.astype(self.buffer.dtype)
-            return self._nest(Store(self.buffer, self._indices(), value, None), guarded=False)
-        value = Load(self.target, store.indices).astype(self.buffer.dtype)
-        return self._nest(Store(self.buffer, self._indices(), value, None), guarded=True)
+            value: Expr = as_expr(store.reduce.identity(dtype), dtype)
+        elif init is not None:
+            value = init.value.astype(dtype)
+        else:
+            value = Load(self.target, store.indices).astype(dtype)
+        first = Store(self.buffer, self._indices(), value, None)
+        return self._nest(first, guarded=is_from_memory)
 
     def accumulating(self, loop: For) -> For:
         """*loop* with its store redirected to the tile."""

@@ -21,8 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ansorpy.codegen.storage import buffers_read
-from ansorpy.codegen.tiles import free_vars
+from ansorpy.codegen.accesses import buffers_read, free_vars
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.isl import decide
 from ansorpy.ir.builders import all_of

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.c.emit import translation_unit
-from ansorpy.codegen.c.packed import PACKING, CFunctions
+from ansorpy.codegen.c.emit import CFunctions, translation_unit
+from ansorpy.codegen.c.packed import PACKING
 from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of

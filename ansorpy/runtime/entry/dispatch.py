@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.codegen.llvm.emit.text import ATTRIBUTES, FunctionText
 from ansorpy.runtime.entry.text import metadata_global
 from ansorpy.runtime.status import Status
 
@@ -36,7 +36,7 @@ def emit_dispatch(name: str, versions: Sequence[str], triple: str, metadata: str
         metadata_global(name, metadata),
         _emit_init(name, versions),
         *(_emit_call(name, function, versions) for function in _PARAMETERS),
-        "attributes #0 = { nounwind }\n",
+        f"{ATTRIBUTES}\n",
     ]
     return "\n".join(parts)
 

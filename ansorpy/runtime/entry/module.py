@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.codegen.llvm.emit.text import ATTRIBUTES, FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import stamp_source
 from ansorpy.errors import CodegenError
@@ -109,7 +109,7 @@ def emit_entry(source: EntrySource) -> str:
         *([emit_layout([told.dim for told in plan.told], plan.slots)] if plan.slots else []),
         emit_plan(plan, source.name),
         _emit_run(source),
-        "attributes #0 = { nounwind }\n",
+        f"{ATTRIBUTES}\n",
     ]
     return "\n".join(parts)
 

@@ -169,5 +169,5 @@ def _planted(target: Target, build: Callable[[State], Built], fault: Fault) -> B
         f"  {_FAULTS[fault]}\n}}\n"
     )
     cubin, _ = compile_source(source, target)
-    code = CudaCode(target.cpu, source, cubin, plan, (), 0.0, "")
+    code = CudaCode(source, cubin, plan, (), 0.0)
     return replace(built, run=packed(code, built.run.symbol))

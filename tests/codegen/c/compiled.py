@@ -17,6 +17,7 @@ from ansorpy.codegen.c.emit import CSource, emit_c, translation_unit
 from ansorpy.codegen.c.loader import can_compile
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.object_code import KERNEL
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.loops import Program
 from ansorpy.ir.sizes import Sizes, at, fixed
@@ -27,7 +28,6 @@ __all__ = ["STRICT", "TARGET", "CompiledC", "has_command", "needs_cc", "needs_op
 Array = NDArray[Any]
 TARGET = Target.parse("x86-64-v3")
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
-_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
 def _is_there() -> bool:
@@ -75,5 +75,5 @@ class CompiledC:
         pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
         size = at(self.sources[symbol].storage.workspace_bytes(threads), sizes or {})
         space = aligned_empty((max(64, fixed(size)),), np.uint8)
-        run = _KERNEL((symbol, self.library))
+        run = KERNEL((symbol, self.library))
         assert run(ctypes.addressof(pointers), space.ctypes.data, threads) == 0

@@ -10,11 +10,10 @@ import numpy as np
 
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.codegen.c.loader import load
+from ansorpy.codegen.object_code import KERNEL
 from ansorpy.target import Target
 from tests.codegen.c.compiled import needs_openmp
 from tests.codegen.programs import at, buffer, empty, nest, program, put, random
-
-KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
 @needs_openmp

@@ -10,7 +10,7 @@ from ansorpy.codegen.c.emit import emit_c
 from ansorpy.codegen.c.style import Style
 from ansorpy.ir.builders import minimum, select
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Var
+from ansorpy.ir.expr import Binary, BinaryOp, Var
 from ansorpy.ir.loops import Program, Stmt
 from tests.codegen.c.compiled import TARGET
 from tests.codegen.programs import add_to, at, buffer, matmul, nest, program, put
@@ -134,3 +134,15 @@ def test_a_value_that_all_lanes_share_is_a_vector_where_lanes_choose() -> None:
     text = " ".join(lines(program(body, [x, at_], [y])))
     assert text.startswith("const float t = x[(int64_t)at[0]];")
     assert "min_f32x4(load_f32x4(&x[0]), splat_f32x4(t))" in text
+
+
+def test_operands_become_statements_once() -> None:
+    x, y = buffer("x", 8, dtype=DType.INT32), buffer("y", 3, 8, dtype=DType.INT32)
+
+    def body(i: Var, j: Var) -> Stmt:
+        element = at(x, j)
+        chosen = select(i > 1, element * element, element)
+        return put(y, (i, j), Binary(BinaryOp.BIT_XOR, chosen, element))
+
+    found = lines(program(nest("s3 v8", body), [x], [y]))
+    assert sum(line.startswith("if (") for line in found) == 1

@@ -69,7 +69,7 @@ def simulated_code(
             "seconds": seconds, "fault": fault,
         }
     ).encode()  # fmt: skip
-    return packed(CudaCode(GPU.cpu, source.text, cubin, source.plan, (), 0.01, ""), symbol)
+    return packed(CudaCode(source.text, cubin, source.plan, (), 0.01), symbol)
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 
 from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Load, ReduceKind
+from ansorpy.ir.expr import Load, ReduceKind, as_expr
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -16,6 +16,7 @@ from ansorpy.ir.loops import (
     Program,
     Scope,
     Seq,
+    Shuffle,
     Stmt,
     Store,
     walk_stmts,
@@ -107,8 +108,24 @@ def test_a_tile_over_the_register_file_moves_inwards() -> None:
         lambda a, c: nest("s8 u4 u4", lambda k, i, j: add_to(c, (i + j, 0), at(a, k))),
         lambda a, c: nest("s8 u4 v4", lambda k, i, j: add_to(c, (i, j), at(c, i, k))),
         lambda a, c: nest("s8 u33 v32", lambda k, i, j: add_to(c, (i, j), at(a, k))),
+        lambda a, c: nest(
+            "s8",
+            lambda k: Seq(
+                (
+                    nest("u4", lambda i: add_to(c, (i, 0), at(a, k))),
+                    Shuffle(c, (as_expr(0), as_expr(0)), at(a, k), 1),
+                )
+            ),
+        ),
     ],
-    ids=["serial space loop", "no reduce loop", "overlapping", "reads itself", "too large"],
+    ids=[
+        "serial space loop",
+        "no reduce loop",
+        "overlapping",
+        "reads itself",
+        "too large",
+        "written by another statement",
+    ],
 )
 def test_what_is_left_in_memory(body: Any) -> None:
     a, c = buffer("A", 8), buffer("C", 33, 32)

@@ -127,7 +127,7 @@ def emulated(dags: Sequence[tuple[str, ComputeDAG, object]], folder: Path) -> di
         cubin = f"{folder / 'kernels.so'}\0{' '.join(counts)}\0".encode()
         launches = tuple(replace(n, dynamic_shared_bytes=1 << 16) for n in source.plan.launches)
         plan = replace(source.plan, launches=launches)
-        code = CudaCode(GPU.cpu, source.text, cubin, plan, (), 0.01, "")
+        code = CudaCode(source.text, cubin, plan, (), 0.01)
         codes[symbol] = packed(code, symbol)
     return codes
 

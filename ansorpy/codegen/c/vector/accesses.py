@@ -11,7 +11,7 @@ from ansorpy.codegen.c.types import short_name
 from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.clike.code import COMPARE, UNARY, Code
-from ansorpy.codegen.clike.indices import index
+from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.builders import all_of
@@ -32,7 +32,6 @@ class Access:
     distances of the active lanes from it, or None if they are not constant."""
 
     buffer: Buffer
-    indices: tuple[Expr, ...]
     start: Expr
     steps: tuple[int, ...] | None
 
@@ -47,16 +46,14 @@ class Access:
 
 def access(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> Access:
     """Resolve an access in the current chunk."""
-    assert e.lanes is not None
-    return Access(buffer, indices, *steps_of(e, e.simplified(buffer.offset(indices))))
+    return Access(buffer, *steps_of(e, flat_index(e, buffer, indices)))
 
 
 def steps_of(e: Emitter, flat: Expr) -> tuple[Expr, tuple[int, ...] | None]:
     """The value of an index in the first lane, and by how much each active lane differs from it;
     None if that is not constant."""
-    assert e.lanes is not None
-    start = e.simplified(e.lanes.in_lane(flat, 0))
-    return start, _steps(e, flat, start, e.lanes)
+    start = e.simplified(e.vector.in_lane(flat, 0))
+    return start, _steps(e, flat, start, e.vector)
 
 
 def _steps(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...] | None:
@@ -94,7 +91,6 @@ def _is_inside(e: Emitter, expr: Load) -> bool:
 
 def load(e: Emitter, expr: Load) -> Code:
     """All lanes of a load, in the type they are computed in."""
-    assert e.lanes is not None
     buffer = buffer_of(expr)
     found = access(e, buffer, expr.indices)
     name = variable_of(e, buffer, found.start)
@@ -103,7 +99,7 @@ def load(e: Emitter, expr: Load) -> Code:
     if not is_safe(e, expr):
         return lane_by_lane(e, expr, guarded=True)
     if found.is_one_element:
-        return splat(e, scalar(e, e.lanes.in_lane(expr, 0)), buffer.dtype)
+        return splat(e, scalar(e, e.vector.in_lane(expr, 0)), buffer.dtype)
     if found.is_consecutive:
         return _read(e, _consecutive(e, found), buffer.dtype)
     return lane_by_lane(e, expr)
@@ -118,10 +114,8 @@ def splat(e: Emitter, x: Code, dtype: DType) -> Code:
 
 def scalar(e: Emitter, expr: Expr) -> Code:
     """Emit *expr*, which contains no variable of the vector loop, as a scalar."""
-    lanes, e.lanes = e.lanes, None
-    found = e.value(e.simplified(expr))
-    e.lanes = lanes
-    return found
+    with e.in_one_lane():
+        return e.value(e.simplified(expr))
 
 
 def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
@@ -129,15 +123,14 @@ def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
 
     If *guarded*, lanes that the surrounding selects do not choose are 0 and not computed.
     """
-    assert e.lanes is not None
     texts: list[str] = []
     repeated = e.repeated
     if guarded:
         e.repeated = frozenset()  # a name would be computed outside of the select of its lane
-    for k in range(e.lanes.width):
-        one = e.lanes.in_lane(expr, k)
+    for k in range(e.vector.width):
+        one = e.vector.in_lane(expr, k)
         if guarded:
-            conditions = [e.lanes.in_lane(cond, k) for cond in e.guards]
+            conditions = [e.vector.in_lane(cond, k) for cond in e.guards]
             one = Select(all_of(*conditions), one, as_expr(0, expr.dtype))
         found = scalar(e, one)
         texts.append(f"-{found.at(UNARY + 1)}" if expr.dtype is DType.BOOL else found.text)
@@ -147,8 +140,7 @@ def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
 
 def _consecutive(e: Emitter, found: Access) -> Code:
     """Load the active lanes, or a full vector if it stays inside the buffer."""
-    assert e.lanes is not None
-    kind, lanes = stored_vector(e, found.buffer.dtype), e.lanes
+    kind, lanes = stored_vector(e, found.buffer.dtype), e.vector
     place = Code(f"&{e.place(found.buffer)}[{index(e, found.start).text}]")
     end = e.bounds(found.start)[1] + lanes.width
     if lanes.active == lanes.width or end <= least(found.buffer.span):
@@ -158,9 +150,8 @@ def _consecutive(e: Emitter, found: Access) -> Code:
 
 def _read(e: Emitter, x: Code, dtype: DType) -> Code:
     """Convert elements from their form in memory to the type they are computed in."""
-    assert e.lanes is not None
     if dtype.is_half:
-        return helper_call(e, f"from_{short_name(dtype)}x{e.lanes.width}", x)
+        return helper_call(e, f"from_{short_name(dtype)}x{e.vector.width}", x)
     if dtype is DType.BOOL:
         wide = f"__builtin_convertvector({x.text}, {vector_of(e, DType.INT32)})"
         return Code(f"{wide} != 0", COMPARE)
@@ -169,9 +160,8 @@ def _read(e: Emitter, x: Code, dtype: DType) -> Code:
 
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
     """Convert computed values to their form in memory."""
-    assert e.lanes is not None
     if dtype.is_half:
-        return helper_call(e, f"to_{short_name(dtype)}x{e.lanes.width}", x)
+        return helper_call(e, f"to_{short_name(dtype)}x{e.vector.width}", x)
     if dtype is DType.BOOL:
         return Code(f"__builtin_convertvector({x.at(UNARY)} & 1, {stored_vector(e, dtype)})")
     return x
@@ -190,15 +180,13 @@ def stored_vector(e: Emitter, dtype: DType) -> str:
 
 
 def _vector(e: Emitter, dtype: DType) -> str:
-    assert e.lanes is not None
-    found = vector_type(dtype, e.lanes.width)
+    found = vector_type(dtype, e.vector.width)
     e.need(found)
     return found
 
 
 def store(e: Emitter, s: Store, value: Code) -> None:
     """Write the active lanes; if they share an element, the last one wins."""
-    assert e.lanes is not None
     found = access(e, s.buffer, s.indices)
     stored = narrowed(e, value, s.buffer.dtype)
     name = variable_of(e, s.buffer, found.start)
@@ -208,11 +196,11 @@ def store(e: Emitter, s: Store, value: Code) -> None:
     kind = stored_vector(e, s.buffer.dtype)
     if found.is_consecutive:
         place = Code(f"&{e.place(s.buffer)}[{index(e, found.start).text}]")
-        part = [] if e.lanes.active == e.lanes.width else [Code(str(e.lanes.active))]
+        part = [] if e.vector.active == e.vector.width else [Code(str(e.vector.active))]
         word = "store_part" if part else "store"
         e.line(f"{helper_call(e, f'{word}_{kind}', place, stored, *part).text};")
         return
-    last = e.lanes.active - 1
+    last = e.vector.active - 1
     with e.block(""):
         made = e.names.fresh("t")
         e.line(f"const {kind} {made} = {stored.text};")
@@ -221,8 +209,5 @@ def store(e: Emitter, s: Store, value: Code) -> None:
 
 
 def _element(e: Emitter, s: Store, lane: int) -> str:
-    assert e.lanes is not None
-    lanes, e.lanes = e.lanes, None
-    found = element(e, s.buffer, [lanes.in_lane(i, lane) for i in s.indices])
-    e.lanes = lanes
-    return found
+    with e.in_one_lane() as lanes:
+        return element(e, s.buffer, [lanes.in_lane(i, lane) for i in s.indices])

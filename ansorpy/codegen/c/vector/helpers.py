@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from string import Template
 
-from ansorpy.codegen.c.prelude import HELPERS, LIMITS, Helper
-from ansorpy.codegen.c.types import computed_type, float_suffix, short_name, storage_type
+from ansorpy.codegen.c.prelude import HELPERS, Helper, saturation, scaling
+from ansorpy.codegen.c.types import computed_type, short_name, storage_type
+from ansorpy.codegen.clike.operators import float_suffix
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.elementary.parts import FORMATS
 
 __all__ = ["vector_helper", "vector_type"]
 
@@ -65,30 +65,6 @@ static inline $V choose_$V($M m, $V a, $V b) {
 static inline $V select_$V($C m, $V a, $V b) {
   return choose_$V($wide, a, b);
 }""",
-    "sum_of": """\
-static inline $T sum_of_$V($V v) {
-  for (int n = $half; n > 0; n /= 2)
-    for (int k = 0; k < n; ++k) v[k] = ($T)(($U)v[k] + ($U)v[k + n]);
-  return v[0];
-}""",
-    "prod_of": """\
-static inline $T prod_of_$V($V v) {
-  for (int n = $half; n > 0; n /= 2)
-    for (int k = 0; k < n; ++k) v[k] = ($T)(($U)v[k] * ($U)v[k + n]);
-  return v[0];
-}""",
-    "max_of": """\
-static inline $T max_of_$V($V v) {
-  for (int n = $half; n > 0; n /= 2)
-    for (int k = 0; k < n; ++k) v[k] = ($T)max_$W(v[k], v[k + n]);
-  return v[0];
-}""",
-    "min_of": """\
-static inline $T min_of_$V($V v) {
-  for (int n = $half; n > 0; n /= 2)
-    for (int k = 0; k < n; ++k) v[k] = ($T)min_$W(v[k], v[k + n]);
-  return v[0];
-}""",
     "max": """\
 static inline $V max_$V($V a, $V b) {
   return choose_$V($greater, a, b);
@@ -101,6 +77,19 @@ static inline $V min_$V($V a, $V b) {
 static inline $V abs_$V($V x) {
   return $size;
 }""",
+}
+_OF_LANES = {
+    "sum": "(($U)v[k] + ($U)v[k + n])", "prod": "(($U)v[k] * ($U)v[k + n])",
+    "max": "max_$W(v[k], v[k + n])", "min": "min_$W(v[k], v[k + n])",
+}  # fmt: skip
+_TEMPLATES |= {
+    f"{kind}_of": f"""\
+static inline $T {kind}_of_$V($V v) {{
+  for (int n = $half; n > 0; n /= 2)
+    for (int k = 0; k < n; ++k) v[k] = ($T){combined};
+  return v[0];
+}}"""
+    for kind, combined in _OF_LANES.items()
 }
 _FLOATS = {
     "from_f16": """\
@@ -170,10 +159,7 @@ def vector_helper(name: str) -> Helper:
     elif base in _TEMPLATES:
         text = _typed(_TEMPLATES[base], dtype, count)
     elif base == "scale":
-        form = FORMATS[dtype]
-        rounder = f"0x1.8p{form.fraction}{float_suffix(dtype)}"
-        more = {"rounder": rounder, "bias": form.bias, "fraction": form.fraction}
-        text = _typed(_SCALE, dtype, count, **more)
+        text = _typed(_SCALE, dtype, count, **scaling(dtype))
     elif base.endswith("_of"):
         text = _to_integer(_TYPES[base.removesuffix("_of")], dtype, count)
     else:
@@ -200,12 +186,9 @@ def _typed(template: str, dtype: DType, count: int, **more: object) -> str:
 
 
 def _to_integer(wanted: DType, source: DType, count: int) -> str:
-    least, most = LIMITS[wanted]
-    end = f"0x1p{wanted.bits - wanted.is_signed}{float_suffix(source)}"
-    lowest = f"-{end}" if wanted.is_signed else f"0.0{float_suffix(source)}"
     return _typed(
         _TO_INTEGER, source, count, R=vector_type(wanted, count), to=short_name(wanted),
-        beyond=end, lowest=lowest, least=least, most=most,
+        **saturation(wanted, source),
     )  # fmt: skip
 
 

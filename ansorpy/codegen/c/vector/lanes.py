@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansorpy.codegen.tiles import free_vars
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.rewrite.rewriter import substitute
 

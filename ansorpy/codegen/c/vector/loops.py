@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
+from ansorpy.codegen.accesses import accesses, free_vars
 from ansorpy.codegen.c.emitter import Emitter
-from ansorpy.codegen.c.registers import accesses
 from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.clike.code import Code
-from ansorpy.codegen.tiles import free_vars
 from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, vector_space
 from ansorpy.ir.expr import Expr, Var, as_expr
 from ansorpy.ir.loops import For, ForKind, walk_stmts
@@ -38,7 +37,7 @@ def vector_loop(e: Emitter, loop: For) -> None:
 def _uses_variables(e: Emitter, space: VectorSpace) -> bool:
     lanes = {var for var, _ in space.loops}
     return any(
-        buffer in e.unit.variables and any(free_vars(index) & lanes for index in indices)
+        buffer in e.unit.variables and free_vars(*indices) & lanes
         for s in walk_stmts(space.body)
         for buffer, indices in accesses(s)
     )

@@ -6,7 +6,7 @@ hold, else 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansorpy.codegen.c.arithmetic import helper_call
@@ -52,7 +52,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.operators import BITWISE, SHIFTS
 
-__all__ = ["combined", "operand", "vector"]
+__all__ = ["combined", "mask", "operand", "vector"]
 
 _BITWISE = {BinaryOp.AND: "&", BinaryOp.MIN: "&", BinaryOp.OR: "|", BinaryOp.MAX: "|"}
 _NAMES = {
@@ -65,8 +65,7 @@ _UNSIGNED = {BinaryOp.FLOORDIV: "quotient", BinaryOp.FLOORMOD: "rest"}
 
 def vector(e: Emitter, expr: Expr) -> Code:
     """All lanes of *expr*; a value that a statement uses several times gets a name."""
-    assert e.lanes is not None
-    varies, known = e.lanes.varies(expr), e.known.get(expr)
+    varies, known = e.vector.varies(expr), e.known.get(expr)
     if not varies and (known is not None or _is_alike(e, expr)):
         return splat(e, e.value(expr), expr.dtype)
     if known is not None:
@@ -81,8 +80,7 @@ def vector(e: Emitter, expr: Expr) -> Code:
 
 def _is_alike(e: Emitter, expr: Expr) -> bool:
     """True if *expr* is the same in all lanes and safe to compute whichever sides they choose."""
-    assert e.lanes is not None
-    return not e.lanes.varies(expr) and is_safe(e, expr)
+    return not e.vector.varies(expr) and is_safe(e, expr)
 
 
 def operand(e: Emitter, expr: Expr) -> Code:
@@ -94,26 +92,25 @@ def operand(e: Emitter, expr: Expr) -> Code:
 
 def _index(e: Emitter, expr: Expr) -> Code:
     """Index arithmetic: the first lane's value plus constant steps of the other lanes."""
-    assert e.lanes is not None
     start, steps = steps_of(e, expr)
     if steps is None or isinstance(start, Const):
         return lane_by_lane(e, expr)
-    more = (str(steps[min(k, e.lanes.active - 1)]) for k in range(e.lanes.width))
+    more = (str(steps[min(k, e.vector.active - 1)]) for k in range(e.vector.width))
     first = splat(e, scalar(e, start), DType.INT64)
     return Code(f"{first.text} + ({vector_of(e, DType.INT64)}){{{', '.join(more)}}}", ADD)
 
 
 def _decided(e: Emitter, cond: Expr) -> tuple[bool, ...] | None:
     """The value of a condition in each lane, if bounds decide it in all; else None."""
-    assert e.lanes is not None
     if has_load(cond):
         return None
-    found = [e.simplified(e.lanes.in_lane(cond, k)) for k in range(e.lanes.width)]
+    found = [e.simplified(e.vector.in_lane(cond, k)) for k in range(e.vector.width)]
     constants = [bool(x.value) for x in found if isinstance(x, Const)]
     return tuple(constants) if len(constants) == len(found) else None
 
 
-def _literal(e: Emitter, bits: tuple[bool, ...]) -> Code:
+def mask(e: Emitter, bits: Sequence[bool]) -> Code:
+    """A condition that is known in each lane."""
     numbers = ", ".join("-1" if bit else "0" for bit in bits)
     return Code(f"({vector_of(e, DType.BOOL)}){{{numbers}}}", UNARY)
 
@@ -127,10 +124,8 @@ def _binary(e: Emitter, expr: Binary) -> Code:
         return binary(e, expr.op, expr.dtype, *(vector(e, x) for x in sides))
     if expr.op in SHIFTS and isinstance(expr.b, Const) and 0 <= expr.b.value < expr.dtype.bits:
         return _shifted(e, expr.op, expr.dtype, vector(e, expr.a), int(expr.b.value))
-    a, b = operand(e, expr.a), operand(e, expr.b)
-    if expr.op not in INFIX:
-        a, b = vector(e, expr.a), vector(e, expr.b)
-    return binary(e, expr.op, expr.dtype, a, b)
+    all_lanes = operand if expr.op in INFIX else vector
+    return binary(e, expr.op, expr.dtype, all_lanes(e, expr.a), all_lanes(e, expr.b))
 
 
 def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
@@ -152,20 +147,23 @@ def _shifted(e: Emitter, op: BinaryOp, dtype: DType, a: Code, distance: int) -> 
     """A shift by a distance that leaves bits; those to the left are unsigned."""
     if op is BinaryOp.SHR or not dtype.is_signed:
         return Code(f"({a.at(UNARY)} {op.value} {distance})")
-    assert e.lanes is not None
-    unsigned = f"u{dtype.bits}x{e.lanes.width}"
-    e.need(unsigned)
-    return Code(f"({vector_of(e, dtype)})(({unsigned}){a.at(UNARY)} << {distance})", UNARY)
+    shifted = f"({_unsigned(e, dtype)}){a.at(UNARY)} << {distance}"
+    return Code(f"({vector_of(e, dtype)})({shifted})", UNARY)
 
 
 def _arithmetic(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     """Sums and products; signed integers are computed as unsigned, so that they wrap around."""
     if dtype.is_float or not dtype.is_signed:
         return infix(op, a, b)
-    assert e.lanes is not None
-    kind, unsigned = vector_of(e, dtype), f"u{dtype.bits}x{e.lanes.width}"
-    e.need(unsigned)
+    kind, unsigned = vector_of(e, dtype), _unsigned(e, dtype)
     return converted(kind, infix(op, *(converted(unsigned, x) for x in (a, b))))
+
+
+def _unsigned(e: Emitter, dtype: DType) -> str:
+    """The C vector type of unsigned integers that are as wide as *dtype*."""
+    kind = f"u{dtype.bits}x{e.vector.width}"
+    e.need(kind)
+    return kind
 
 
 def _compare(e: Emitter, expr: Compare) -> Code:
@@ -176,7 +174,7 @@ def _compare(e: Emitter, expr: Compare) -> Code:
         return _compared_conditions(e, expr)
     bits = _decided(e, expr)
     if bits is not None:
-        return _literal(e, bits)
+        return mask(e, bits)
     a, b = (vector(e, x) for x in (expr.a, expr.b))
     found = compared(expr.op.value, a, b)
     if expr.a.dtype.is_half or expr.a.dtype.bits == 32:
@@ -206,7 +204,6 @@ def _call(e: Emitter, expr: Call) -> Code:
 
 def elementary(e: Emitter, fn: Function | BinaryOp, dtype: DType, *args: Code) -> Code:
     """Call a generated vector function, or that of ``math.h`` lane by lane."""
-    assert e.lanes is not None
     if not dtype.is_float:
         raise undefined(fn, dtype)
     kind = vector_of(e, dtype)
@@ -218,10 +215,7 @@ def elementary(e: Emitter, fn: Function | BinaryOp, dtype: DType, *args: Code) -
 def _negative(e: Emitter, dtype: DType, x: Code) -> Code:
     if dtype.is_float or not dtype.is_signed:
         return Code(f"-{x.at(UNARY + 1)}", UNARY)
-    assert e.lanes is not None
-    unsigned = f"u{dtype.bits}x{e.lanes.width}"
-    e.need(unsigned)
-    return Code(f"({vector_of(e, dtype)})-({unsigned}){x.at(UNARY)}", UNARY)
+    return Code(f"({vector_of(e, dtype)})-({_unsigned(e, dtype)}){x.at(UNARY)}", UNARY)
 
 
 def _absolute(e: Emitter, dtype: DType, x: Code) -> Code:
@@ -273,7 +267,6 @@ def _dot(fn: Function) -> Callable[[Emitter, DType, Code, Code], Code]:
 
 def _select(e: Emitter, expr: Select) -> Code:
     """Select by the condition of each lane; loads that may be out of bounds are guarded."""
-    assert e.lanes is not None
     if is_index(expr):
         return _index(e, expr)
     if _is_alike(e, expr.cond):
@@ -334,8 +327,7 @@ def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
 
 
 def _lanes(e: Emitter, short: str) -> str:
-    assert e.lanes is not None
-    return f"{short}x{e.lanes.width}"
+    return f"{short}x{e.vector.width}"
 
 
 def combined(e: Emitter, kind: ReduceKind, dtype: DType, old: Code, value: Expr) -> Code:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 
@@ -23,18 +22,16 @@ __all__ = ["CudaCode", "build_cuda"]
 
 @dataclass(frozen=True)
 class CudaCode:
-    """A cubin for ``architecture``, and how its kernels are launched.
+    """A cubin, and how its kernels are launched.
 
     ``resources`` holds the compiler's reports about the kernels of ``plan.launches``, in order.
     """
 
-    architecture: str
     source: str
     cubin: bytes
     plan: LaunchPlan
     resources: tuple[KernelResources, ...]
     build_s: float
-    digest: str
 
 
 def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
@@ -61,12 +58,4 @@ def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
     for launch in source.plan.launches:
         if launch.kernel in reported:
             check_resources(launch, reported[launch.kernel], target)
-    return CudaCode(
-        target.cpu,
-        source.text,
-        cubin,
-        source.plan,
-        resources,
-        time.perf_counter() - start,
-        hashlib.blake2b(cubin, digest_size=16).hexdigest(),
-    )
+    return CudaCode(source.text, cubin, source.plan, resources, time.perf_counter() - start)

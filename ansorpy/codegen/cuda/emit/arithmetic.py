@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.codegen.clike.code import ATOM, MULTIPLY, UNARY, Code
-from ansorpy.codegen.clike.operators import INFIX, WRAPPING, chosen, compared, converted, infix
+from ansorpy.codegen.clike.operators import (
+    INFIX,
+    WRAPPING,
+    chosen,
+    compared,
+    converted,
+    float_suffix,
+    infix,
+)
 from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
 from ansorpy.codegen.unsupported import undefined
 from ansorpy.ir.dtypes import DType
@@ -33,13 +41,12 @@ def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     kind = register_type(dtype)
-    suffix = "" if dtype is DType.FLOAT64 else "f"
     if op in INFIX:
         return infix(op, a, b)
     if op in _EXTREMA:
         return _extremum(e, op, kind, a, b)
     if op is BinaryOp.POW:
-        return Code(f"pow{suffix}({a.text}, {b.text})")
+        return Code(f"pow{float_suffix(dtype)}({a.text}, {b.text})")
     e.need("float_division")
     name = "float_mod" if op is BinaryOp.FLOORMOD else "float_div"
     return Code(f"{name}<{kind}>({a.text}, {b.text})")
@@ -118,15 +125,14 @@ def _library(fn: Function, dtype: DType, x: Code) -> Code:
         if fn in _OF_INTEGERS_TOO:
             return x
         raise undefined(fn, dtype)
-    suffix = "" if dtype is DType.FLOAT64 else "f"
-    return Code(f"{_LIBRARY[fn]}{suffix}({x.text})")
+    return Code(f"{_LIBRARY[fn]}{float_suffix(dtype)}({x.text})")
 
 
 def _signed(e: Emitter, fn: Function, dtype: DType, x: Code) -> Code:
     if dtype.is_float:
         if fn is Function.NEG:
             return Code(f"-{x.at(UNARY + 1)}", UNARY)
-        return Code(f"fabs{'' if dtype is DType.FLOAT64 else 'f'}({x.text})")
+        return Code(f"fabs{float_suffix(dtype)}({x.text})")
     zero = Code({DType.UINT32: "0u", DType.UINT64: "0ULL"}.get(dtype, "0"))
     negative = _integer(e, BinaryOp.SUB, dtype, zero, x)
     if fn is Function.NEG:
@@ -140,8 +146,7 @@ def _multiply_add(e: Emitter, dtype: DType, args: Sequence[Code]) -> Code:
     if not dtype.is_float:
         product = _integer(e, BinaryOp.MUL, dtype, args[0], args[1])
         return _integer(e, BinaryOp.ADD, dtype, product, args[2])
-    suffix = "" if dtype is DType.FLOAT64 else "f"
-    return Code(f"fma{suffix}({', '.join(x.text for x in args)})")
+    return Code(f"fma{float_suffix(dtype)}({', '.join(x.text for x in args)})")
 
 
 _BITS = {

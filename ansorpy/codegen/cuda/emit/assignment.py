@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from ansorpy.codegen.clike.operators import COMPOUND
 from ansorpy.codegen.cuda.emit.arithmetic import binary
-from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter, register_type
-from ansorpy.codegen.cuda.emit.expressions import narrowed, read, stored, value
-from ansorpy.ir.expr import ReduceKind
+from ansorpy.codegen.cuda.emit.emitter import Emitter
+from ansorpy.codegen.cuda.emit.expressions import narrowed, read, stored
 from ansorpy.ir.loops import Store
 
 __all__ = ["assignment"]
-
-_PLAIN = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
 
 
 def assignment(e: Emitter, target: str, s: Store) -> str:
@@ -18,8 +16,8 @@ def assignment(e: Emitter, target: str, s: Store) -> str:
     dtype = s.buffer.dtype
     if s.reduce is None:
         return f"{target} = {stored(e, s.value, dtype).text}"
-    code = value(e, s.value)
-    if s.reduce in _PLAIN and dtype.is_float and register_type(dtype) == C_TYPES[dtype]:
-        return f"{target} {_PLAIN[s.reduce]} {code.text}"
+    code = e.value(s.value)
+    if s.reduce in COMPOUND and dtype.is_float and not dtype.is_half:
+        return f"{target} {COMPOUND[s.reduce]} {code.text}"
     total = binary(e, s.reduce.combiner, dtype, read(e, target, dtype), code)
     return f"{target} = {narrowed(e, total, dtype).text}"

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.cuda.emit.copies import source_of
 from ansorpy.codegen.cuda.emit.emitter import Emitter
 from ansorpy.codegen.cuda.launch.plan import BoxedTensor
-from ansorpy.codegen.tiles import free_vars
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.conditions import conjuncts

@@ -7,18 +7,18 @@ Source: PTX ISA, ``cp.async.bulk.tensor`` with ``.multicast::cluster``.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ansorpy.arrays import Ints
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.codegen.cuda.emit.copies import source_of
 from ansorpy.codegen.cuda.passes.split_kernels import KernelNest
-from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Var
+from ansorpy.ir.expr import Binary, Const, Expr, Var
+from ansorpy.ir.interpret.numerics import BINARY
 from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
@@ -103,14 +103,7 @@ def _value(e: Expr, at: Mapping[Var, Ints]) -> Any:
         return int(e.value)
     if isinstance(e, Var):
         return at.get(e)
-    if not isinstance(e, Binary) or e.op not in _ARITHMETIC:
+    if not isinstance(e, Binary):
         return None
     a, b = _value(e.a, at), _value(e.b, at)
-    return None if a is None or b is None else _ARITHMETIC[e.op](a, b)
-
-
-_ARITHMETIC: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
-    BinaryOp.ADD: operator.add, BinaryOp.SUB: operator.sub, BinaryOp.MUL: operator.mul,
-    BinaryOp.FLOORDIV: operator.floordiv, BinaryOp.FLOORMOD: operator.mod,
-    BinaryOp.MIN: np.minimum, BinaryOp.MAX: np.maximum,
-}  # fmt: skip
+    return None if a is None or b is None else BINARY[e.op](a, b)

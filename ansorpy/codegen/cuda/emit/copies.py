@@ -8,20 +8,19 @@ from __future__ import annotations
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import Emitter
-from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Const, Expr, Load, Select
 from ansorpy.ir.loops import AsyncCopy, Store
 
-__all__ = ["LEAST_BYTES", "async_copy", "copied", "source_of", "stored"]
+__all__ = ["LEAST_BYTES", "async_copy", "constant_store", "copied", "source_of"]
 
 LEAST_BYTES = 4
 
 
 def async_copy(e: Emitter, s: AsyncCopy) -> None:
     """Start copying one element; one that is always zero is stored."""
-    store = stored(s)
+    store = constant_store(s)
     if store is not None or s.buffer.dtype.bytes < LEAST_BYTES:
         e.statement(store or Store(s.buffer, s.indices, s.value, None))
         return
@@ -32,7 +31,7 @@ def async_copy(e: Emitter, s: AsyncCopy) -> None:
         e.line(copied(e, f"&{target}", f"&{source}", cond))
 
 
-def stored(s: AsyncCopy) -> Store | None:
+def constant_store(s: AsyncCopy) -> Store | None:
     """The store that replaces a copy of a constant, which has no source; None for other copies."""
     is_constant = isinstance(s.value, Const)
     return Store(s.buffer, s.indices, s.value, None) if is_constant else None
@@ -59,4 +58,4 @@ def copied(e: Emitter, target: str, source: str, cond: Expr | None) -> str:
     if cond is None:
         return f"copy_async({target}, {source});"
     with sharing(e, cond):
-        return f"copy_async({target}, {source}, {value(e, cond).text});"
+        return f"copy_async({target}, {source}, {e.value(cond).text});"

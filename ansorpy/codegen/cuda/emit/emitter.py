@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 
 from ansorpy.codegen.clike.code import UNARY, Code
-from ansorpy.codegen.clike.comments import in_comment
-from ansorpy.codegen.clike.writer import IndexTypes, Writer
+from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.sharing import named_once
+from ansorpy.codegen.clike.writer import IndexTypes, Tables, Writer
 from ansorpy.codegen.cuda.emit.words import WORDS
 from ansorpy.codegen.cuda.launch.plan import BoxedTensor
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, Load, size_var
+from ansorpy.ir.expr import Expr, Load
 from ansorpy.ir.extents import Extent, most
 from ansorpy.ir.loops import AsyncCopy, Buffer, ForKind, Stmt
-from ansorpy.ir.symbols import Dim
 
-__all__ = ["C_TYPES", "Emitter", "Tables", "register_type"]
+__all__ = ["C_TYPES", "Emitter", "register_type"]
 
 C_TYPES = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "float16",
@@ -37,14 +36,6 @@ _INDICES = IndexTypes("int", (1 << 31) - 1, "long long", "LL")
 def register_type(dtype: DType) -> str:
     """The C type in which values of *dtype* are computed."""
     return "float" if dtype.is_half else C_TYPES[dtype]
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The functions that emit expressions and statements."""
-
-    value: Callable[[Emitter, Expr], Code]
-    statement: Callable[[Emitter, Stmt], None]
 
 
 class Emitter(Writer):
@@ -79,27 +70,27 @@ class Emitter(Writer):
         self.by_threads = True
         """Whether threads copy elements themselves (``cp.async``)."""
 
-    def size(self, dim: Dim) -> str:
-        """Name the size of *dim*, and declare it as a parameter."""
-        var, is_wide = size_var(dim), dim.high > self.indices.most
-        name = self.names.give(var)
-        self.bind(var, (dim.low, dim.high), Code(name, wide=is_wide))
-        kind = self.indices.wide if is_wide else self.indices.narrow
-        return f"{kind} {name} /* {in_comment(str(dim))} */"
-
     def value(self, expr: Expr) -> Code:
-        """Emit *expr* as C."""
-        return self.tables.value(self, expr)
+        known = self.known.get(expr)
+        if known is not None:
+            return known
+        if is_index(expr):
+            return index(self, expr)
+        return named_once(self, expr, self.tables.values[type(expr)](self, expr))
 
     def statement(self, stmt: Stmt) -> None:
-        """Emit *stmt*."""
-        self.tables.statement(self, stmt)
+        """Emit *stmt*.
+
+        Raises:
+            CodegenError: A kernel cannot run it.
+        """
+        self.tables.statements[type(stmt)](self, stmt)
 
     def type_name(self, dtype: DType) -> str:
         return register_type(dtype)
 
     def integer_call(self, name: str, wide: bool, *operands: Code) -> str:
-        kind = self.indices.wide if wide else self.indices.narrow
+        kind = self.indices.of(wide)
         if name in ("min", "max"):
             operands = tuple(Code(f"({kind}){x.at(UNARY)}") if wide else x for x in operands)
         inside = ", ".join(x.text for x in operands)

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from ansorpy.codegen.clike.code import ATOM, MULTIPLY, UNARY, Code
-from ansorpy.codegen.clike.indices import index, is_index
-from ansorpy.codegen.clike.operators import chosen, compared, converted
-from ansorpy.codegen.clike.sharing import named_once
+from ansorpy.codegen.clike.operators import chosen, compared, converted, float_suffix
 from ansorpy.codegen.cuda.emit.arithmetic import binary, function
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
@@ -38,22 +36,7 @@ from ansorpy.ir.expr import (
     Var,
 )
 
-__all__ = ["narrowed", "read", "stored", "value"]
-
-
-def value(e: Emitter, expr: Expr) -> Code:
-    """Emit *expr* as C; a value that a statement uses several times is computed once, before it.
-
-    Raises:
-        CodegenError: *expr* contains a node that a kernel cannot compute.
-    """
-    known = e.known.get(expr)
-    if known is not None:
-        return known
-    if is_index(expr):
-        return index(e, expr)
-    found = EXPRESSIONS[type(expr)](e, expr)
-    return named_once(e, expr, found)
+__all__ = ["EXPRESSIONS", "narrowed", "read", "stored"]
 
 
 def _const(e: Emitter, expr: Const) -> Code:
@@ -72,7 +55,7 @@ def _const(e: Emitter, expr: Const) -> Code:
 def _float(number: float, dtype: DType) -> Code:
     level = UNARY if np.signbit(number) else ATOM
     if np.isfinite(number):
-        return Code(f"{number!r}{'' if dtype is DType.FLOAT64 else 'f'}", level)
+        return Code(f"{number!r}{float_suffix(dtype)}", level)
     nan, infinity = _NOT_FINITE[dtype is DType.FLOAT64]
     if np.isnan(number):
         return Code(nan)
@@ -91,21 +74,21 @@ def _var(e: Emitter, expr: Var) -> Code:
 
 
 def _binary(e: Emitter, expr: Binary) -> Code:
-    return binary(e, expr.op, expr.dtype, value(e, expr.a), value(e, expr.b))
+    return binary(e, expr.op, expr.dtype, e.value(expr.a), e.value(expr.b))
 
 
 def _compare(e: Emitter, expr: Compare) -> Code:
-    a, b = value(e, expr.a), value(e, expr.b)
+    a, b = e.value(expr.a), e.value(expr.b)
     return compared(expr.op.value, a, b)
 
 
 def _call(e: Emitter, expr: Call) -> Code:
-    return function(e, expr.fn, expr.args[0].dtype, [value(e, arg) for arg in expr.args])
+    return function(e, expr.fn, expr.args[0].dtype, [e.value(arg) for arg in expr.args])
 
 
 def _select(e: Emitter, expr: Select) -> Code:
     """Emit ``?:``, which does not evaluate the side not taken either."""
-    cond, then, other = (value(e, x) for x in (expr.cond, expr.then, expr.other))
+    cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
     return chosen(cond, then, other)
 
 
@@ -139,14 +122,14 @@ def _to_round(e: Emitter, x: Expr, wanted: DType) -> Code:
     """
     exponential = isinstance(x, Call) and x.fn is Function.EXP and x.dtype is DType.FLOAT32
     if not wanted.is_half or not exponential or x in e.known or x in e.repeated:
-        return value(e, x)
+        return e.value(x)
     assert isinstance(x, Call)
     power, scale = x.args[0], _LOG2_E
     match power:
         case Binary(BinaryOp.MUL, other, Const(factor, _)):
             power, scale = other, float(factor) * _LOG2_E
     e.need("power_of_two")
-    scaled = f"{value(e, power).at(MULTIPLY)} * {float(np.float32(scale))!r}f"
+    scaled = f"{e.value(power).at(MULTIPLY)} * {float(np.float32(scale))!r}f"
     return Code(f"power_of_two<{'true' if wanted is DType.FLOAT16 else 'false'}>({scaled})")
 
 
@@ -175,12 +158,12 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
     A value that is only copied, or is rounded already, is not rounded again.
     """
     if not dtype.is_half:
-        return value(e, expr)
+        return e.value(expr)
     if isinstance(expr, Load) and expr.dtype is dtype and expr not in e.known:
         return _place(e, expr)
     if isinstance(expr, Cast) and expr.type is dtype and expr not in e.repeated:
         return narrowed(e, _float_of(e, _to_round(e, expr.x, dtype), expr.x.dtype, dtype), dtype)
-    return narrowed(e, value(e, expr), dtype)
+    return narrowed(e, e.value(expr), dtype)
 
 
 def read(e: Emitter, element_text: str, dtype: DType) -> Code:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ansorpy.codegen.clike.comments import in_comment
+from ansorpy.codegen.accesses import buffers_used
+from ansorpy.codegen.clike.comments import in_comment, layout_comment
 from ansorpy.codegen.clike.names import identifier
+from ansorpy.codegen.clike.writer import Tables
 from ansorpy.codegen.cuda.emit.boxes import begun_boxes, sources_in
 from ansorpy.codegen.cuda.emit.clusters import cluster_of
-from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter, Tables
-from ansorpy.codegen.cuda.emit.expressions import value
+from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
+from ansorpy.codegen.cuda.emit.expressions import EXPRESSIONS
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
-from ansorpy.codegen.cuda.emit.statements import statement
+from ansorpy.codegen.cuda.emit.statements import STATEMENTS
 from ansorpy.codegen.cuda.emit.words import WORDS
 from ansorpy.codegen.cuda.launch.plan import (
     ALIGNMENT,
@@ -36,7 +38,6 @@ from ansorpy.codegen.passes.expand_instructions import expand_instructions
 from ansorpy.codegen.passes.expand_powers import expand_powers
 from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
-from ansorpy.codegen.storage import buffers_used
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.overwrite import may_overlap
 from ansorpy.ir.dtypes import DType
@@ -162,11 +163,11 @@ class _Kernel:
     def text(self, helpers: dict[str, None]) -> str:
         """Emit the kernel as C; *helpers* receives the names of the functions it calls."""
         written = frozenset(buffer for buffer, is_written in self.used.items() if is_written)
-        e = Emitter(Tables(value, statement), self.nest.extents, written, helpers)
+        e = Emitter(Tables(EXPRESSIONS, STATEMENTS), self.nest.extents, written, helpers)
         e.cluster, e.shared = self.cluster
         parameters = [self._parameter(e, buffer) for buffer, _ in self.given]
         parameters += [self._map(e, source) for source in self.boxed]
-        parameters += [e.size(dim) for dim in self.dims]
+        parameters += [f"{e.size(dim)} /* {in_comment(str(dim))} */" for dim in self.dims]
         begun_boxes(e, self.nest.body, self._declare_shared(e))
         e.statement(self.nest.body)
         inside = ",\n    ".join(parameters)
@@ -187,11 +188,9 @@ class _Kernel:
         if buffer.dtype.is_half:
             e.need(buffer.dtype.value)
         access = "" if self.used[buffer] else "const "
-        shape = in_comment(", ".join(map(str, buffer.shape)))
-        apart = "" if buffer.strides is None else in_comment(f" strides {list(buffer.strides)}")
         kind = C_TYPES[buffer.dtype]
         alone = "" if buffer in self.overlapping else "__restrict__ "
-        return f"{access}{kind}* {alone}{e.names.give(buffer)} /* [{shape}]{apart} */"
+        return f"{access}{kind}* {alone}{e.names.give(buffer)} {layout_comment(buffer)}"
 
     def _maps(self) -> Iterator[Argument]:
         """The arguments that are maps of tensors, which the kernel copies in boxes."""

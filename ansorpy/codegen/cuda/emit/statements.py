@@ -19,7 +19,7 @@ from ansorpy.codegen.cuda.emit.boxes import box_copy
 from ansorpy.codegen.cuda.emit.copies import async_copy
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
-from ansorpy.codegen.cuda.emit.expressions import narrowed, value
+from ansorpy.codegen.cuda.emit.expressions import narrowed
 from ansorpy.codegen.cuda.emit.matrices import MatrixPair, matrix_pair
 from ansorpy.codegen.cuda.emit.mma import PAIRED, ROW_BYTES, function_name
 from ansorpy.codegen.cuda.emit.vectorized import transposed_loop, vector_loop
@@ -55,23 +55,14 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.sizes import fixed
 
-__all__ = ["statement"]
+__all__ = ["STATEMENTS"]
 
 _WARP = 32
 
 
-def statement(e: Emitter, stmt: Stmt) -> None:
-    """Emit *stmt*.
-
-    Raises:
-        CodegenError: A kernel cannot run it.
-    """
-    STATEMENTS[type(stmt)](e, stmt)
-
-
 def _seq(e: Emitter, s: Seq) -> None:
     for part in s.body:
-        statement(e, part)
+        e.statement(part)
 
 
 def _for(e: Emitter, s: For) -> None:
@@ -106,19 +97,20 @@ def _loop(e: Emitter, s: For) -> None:
     if s.kind is ForKind.UNROLLED:
         e.line("#pragma unroll")
     with e.names.block():
-        name, end = e.names.give(s.var), index(e, as_expr(extent))
-        kind = e.indices.narrow if most(s.extent) <= e.indices.most else e.indices.wide
+        name, end = e.names.give(s.var), index(e, as_expr(extent)).at(COMPARE + 1)
+        is_wide = most(s.extent) > e.indices.most
+        header = f"for ({e.indices.of(is_wide)} {name} = 0; {name} < {end}; ++{name})"
         fused = s.var.name if "@" in s.var.name else ""
         with (
-            e.block(f"for ({kind} {name} = 0; {name} < {end.at(COMPARE + 1)}; ++{name})", fused),
-            e.variable(s.var, Code(name, wide=kind != e.indices.narrow), (0, extent - 1)),
+            e.block(header, fused),
+            e.variable(s.var, Code(name, wide=is_wide), (0, extent - 1)),
         ):
             _iteration(e, s, pair)
 
 
 def _iteration(e: Emitter, s: For, pair: MatrixPair | None) -> None:
     if pair is None:
-        statement(e, s.body)
+        e.statement(s.body)
     else:
         _matrix_pair(e, pair)
 
@@ -150,12 +142,12 @@ def _bound(e: Emitter, s: For) -> None:
 def _index(e: Emitter, s: For) -> None:
     if s.extent == 1:
         with e.variable(s.var, Code("0"), (0, 0)):
-            statement(e, s.body)
+            e.statement(s.body)
         return
     name = e.names.give(s.var)
     e.line(f"const int {name} = {s.kind.value};  // {in_comment(f'{s.var.name}: 0..{s.extent}')}")
     with e.variable(s.var, Code(name), (0, s.extent - 1)):
-        statement(e, s.body)
+        e.statement(s.body)
 
 
 _TOGETHER: Mapping[type[Stmt], str] = {
@@ -181,23 +173,22 @@ def _require_independent(s: For, available: int) -> None:
 def _if(e: Emitter, s: If) -> None:
     _require_alike(e, s)
     with sharing(e, s.cond):
-        cond = value(e, s.cond).text
+        cond = e.value(s.cond).text
     with e.block(f"if ({cond})"):
-        statement(e, s.then)
+        e.statement(s.then)
     if s.other is not None:
-        e.lines.pop()
-        with e.block("} else"):
-            statement(e, s.other)
+        with e.otherwise():
+            e.statement(s.other)
 
 
 def _let(e: Emitter, s: Let) -> None:
     _require_alike(e, s)
     code = index(e, s.value)
     name = e.names.give(s.var)
-    kind = "long long" if code.wide or not e.fits(s.value) else "int"
-    e.line(f"const {kind} {name} = {code.text};")
-    with e.variable(s.var, Code(name, wide=kind != "int"), e.bounds(s.value)):
-        statement(e, s.body)
+    is_wide = code.wide or not e.fits(s.value)
+    e.line(f"const {e.indices.of(is_wide)} {name} = {code.text};")
+    with e.variable(s.var, Code(name, wide=is_wide), e.bounds(s.value)):
+        e.statement(s.body)
 
 
 def _require_alike(e: Emitter, s: If | Let) -> None:
@@ -218,7 +209,7 @@ def _alloc(e: Emitter, s: Alloc) -> None:
         e.line(f"{C_TYPES[s.buffer.dtype]} {name}{sizes};")
     adds = any(_adds_asynchronously(inner, s.buffer) for inner in walk_stmts(s.body))
     e.adding += [s.buffer] * adds
-    statement(e, s.body)
+    e.statement(s.body)
     del e.adding[len(e.adding) - adds :]
 
 
@@ -251,7 +242,7 @@ def _shuffle(e: Emitter, s: Shuffle) -> None:
         )
     with sharing(e, s.value):
         target = element(e, s.buffer, s.indices)
-        code = value(e, s.value)
+        code = e.value(s.value)
         dtype = s.buffer.dtype
         got = Code(f"__shfl_xor_sync(0xffffffff, {code.text}, {s.distance})")
         e.line(f"{target} = {narrowed(e, got, dtype).text};")

@@ -14,16 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.codegen.clike.code import ADD, UNARY, Code
 from ansorpy.codegen.clike.indices import flat_index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.emit.assignment import assignment
-from ansorpy.codegen.cuda.emit.copies import LEAST_BYTES, copied, source_of, stored
+from ansorpy.codegen.cuda.emit.copies import LEAST_BYTES, constant_store, copied, source_of
 from ansorpy.codegen.cuda.emit.elements import element, position
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
-from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT
-from ansorpy.codegen.tiles import free_vars
 from ansorpy.codegen.unsupported import buffer_of
 from ansorpy.ir.analysis.affine import divisor_of, linear
 from ansorpy.ir.analysis.conditions import conjuncts
@@ -69,7 +68,7 @@ def vector_loop(e: Emitter, s: For) -> None:
     """Emit the vectorized loop *s*."""
     body = s.body
     if isinstance(body, AsyncCopy):
-        body = stored(body) or body
+        body = constant_store(body) or body
     if isinstance(body, Store):
         lanes = _best(e, s, body)
         if lanes is not None:
@@ -109,7 +108,7 @@ def transposed_loop(e: Emitter, s: For) -> bool:
             e.block(f"for (int {k} = 0; {k} < {depth}; ++{k})"),
             e.variable(inner.var, Code(k), (0, depth - 1)),
         ):
-            source = _first(e, buffer_of(load), load.indices, s.var)
+            source = _address(e, buffer_of(load), load.indices, {s.var: as_expr(0)})
             guards = () if cond is None else ((cond, True),)
             e.line(f"{rows}[{k}] = {_guarded(e, guards, f'word_at({source})', 'unsigned')};")
         e.line(f"Vec<unsigned, {depth // WORD}> {columns}[{WORD}];")
@@ -119,15 +118,15 @@ def transposed_loop(e: Emitter, s: For) -> bool:
             e.block(f"for (int {j} = 0; {j} < {WORD}; ++{j})"),
             e.variable(s.var, Code(j), (0, WORD - 1)),
         ):
-            target = _first(e, store.buffer, store.indices, inner.var)
+            target = _address(e, store.buffer, store.indices, {inner.var: as_expr(0)})
             e.line(f"vec<{depth // WORD}>((unsigned*){target}) = {columns}[{j}];")
     return True
 
 
-def _first(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...], var: Var) -> str:
-    """The address of the element in iteration 0 of *var*."""
-    at = tuple(substitute(i, {var: as_expr(0)}) for i in indices)
-    return f"&{e.place(buffer)}[{position(e, buffer, at)}]"
+def _address(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...], at: Mapping[Var, Expr]) -> str:
+    """The address of an element where variables have the values *at*."""
+    moved = tuple(substitute(i, at) for i in indices)
+    return f"&{e.place(buffer)}[{position(e, buffer, moved)}]"
 
 
 def _turned(e: Emitter, s: For, inner: For) -> tuple[AsyncCopy | Store, Load, Expr | None] | None:
@@ -141,7 +140,7 @@ def _turned(e: Emitter, s: For, inner: For) -> tuple[AsyncCopy | Store, Load, Ex
     cond: Expr | None = None
     if isinstance(value, Select) and is_zero(value.other):
         cond, value = value.cond, value.then
-    if not isinstance(value, Load) or body.buffer.dtype.bytes > 1:
+    if not isinstance(value, Load) or value.source is body.buffer or body.buffer.dtype.bytes > 1:
         return None
     parts = [_for_all(part, s.var) for part in (() if cond is None else conjuncts(cond))]
     if None in parts:
@@ -280,7 +279,7 @@ def _at_once(e: Emitter, lanes: _Lanes, start: Expr, first: Code) -> None:
     store, width = lanes.store, lanes.width
     whole = {lanes.var: start}
     target = _vec(e, store.buffer, store.indices, width, whole) if lanes.stores else None
-    source = _copied(store, lanes.moved)
+    source = _copied_load(store, lanes.moved)
     if target is not None and source is not None:
         found = _vec(e, buffer_of(source), source.indices, width, whole)
         kind = f"Vec<{C_TYPES[source.dtype]}, {width}>"
@@ -309,7 +308,7 @@ def _at_once(e: Emitter, lanes: _Lanes, start: Expr, first: Code) -> None:
         e.line(f"{target} = {made};")
 
 
-def _copied(store: Store, moved: Mapping[Load, _Guards]) -> Load | None:
+def _copied_load(store: Store, moved: Mapping[Load, _Guards]) -> Load | None:
     """The load whose value *store* copies unchanged, or zeros where its guard fails; else None."""
     match store.value:
         case Load() as load if store.reduce is None:
@@ -336,8 +335,7 @@ def _vec(
 ) -> str:
     """All lanes of an access as one vector lvalue."""
     e.need("vec")
-    moved = tuple(substitute(i, at) for i in indices)
-    return f"vec<{width}>(&{e.place(buffer)}[{position(e, buffer, moved)}])"
+    return f"vec<{width}>({_address(e, buffer, indices, at)})"
 
 
 def _guarded(e: Emitter, guards: _Guards, found: str, kind: str) -> str:
@@ -346,7 +344,7 @@ def _guarded(e: Emitter, guards: _Guards, found: str, kind: str) -> str:
         return found
     with sharing(e):
         conditions = [
-            value(e, cond).at(UNARY) if taken else f"!{value(e, cond).at(UNARY + 1)}"
+            e.value(cond).at(UNARY) if taken else f"!{e.value(cond).at(UNARY + 1)}"
             for cond, taken in guards
         ]
     return f"{' && '.join(conditions)} ? {found} : {kind}{{}}"

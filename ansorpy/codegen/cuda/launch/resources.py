@@ -52,15 +52,9 @@ def parse_report(report: str, plan: LaunchPlan) -> tuple[KernelResources, ...]:
     """
     found = dict(_kernels(report))
     return tuple(
-        KernelResources(
-            kernel,
-            numbers["registers"],
-            numbers.get("spilled_bytes", 0),
-            numbers.get("stack_bytes", 0),
-            numbers.get("shared_bytes", 0),
-        )
-        for kernel in (launch.kernel for launch in plan.launches)
-        if "registers" in (numbers := found.get(kernel, {}))
+        KernelResources(launch.kernel, **{kind: numbers.get(kind, 0) for kind in _NUMBERS})
+        for launch in plan.launches
+        if "registers" in (numbers := found.get(launch.kernel, {}))
     )
 
 

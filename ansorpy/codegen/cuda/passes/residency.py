@@ -6,18 +6,17 @@ block, which costs many warps.  ``__launch_bounds__`` tells it how many blocks t
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from ansorpy.arrays import Ints
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.codegen.cuda.launch.plan import Launch
-from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var, walk
+from ansorpy.ir.expr import Binary, Const, Expr, Load, Var, walk
+from ansorpy.ir.interpret.numerics import BINARY
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -82,7 +81,7 @@ def operands_of(body: Stmt) -> int:
 
 
 def _operands(store: Store, loops: tuple[For, ...]) -> int:
-    indexing = set().union(*(free_vars(index) for index in store.indices))
+    indexing = free_vars(*store.indices)
     space = [loop for loop in loops if loop.var in indexing]
     steps = {loop.var for loop in loops} - indexing
     extents = [fixed(loop.extent) for loop in space]
@@ -102,18 +101,11 @@ def _value(index: Expr, at: Mapping[Var, Ints]) -> Ints | int:
         return int(index.value)
     if isinstance(index, Var):
         return at.get(index, 0)
-    if not isinstance(index, Binary) or index.op not in _ARITHMETIC:
+    if not isinstance(index, Binary):
         return 0
     a, b = _value(index.a, at), _value(index.b, at)
-    found: Ints | int = _ARITHMETIC[index.op](a, b)
+    found: Ints | int = BINARY[index.op](a, b)
     return found
-
-
-_ARITHMETIC: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
-    BinaryOp.ADD: operator.add, BinaryOp.SUB: operator.sub, BinaryOp.MUL: operator.mul,
-    BinaryOp.FLOORDIV: operator.floordiv, BinaryOp.FLOORMOD: operator.mod,
-    BinaryOp.MIN: np.minimum, BinaryOp.MAX: np.maximum,
-}  # fmt: skip
 
 
 def _in_shared(load: Load) -> bool:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr, children
+from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr, children, walk
 from ansorpy.ir.loops import Alloc, Buffer, Scope, Seq, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import Rewriter
+from ansorpy.ir.tensor import Tensor
 
 __all__ = ["loaded_once"]
 
@@ -24,28 +25,32 @@ _MOST = 128
 
 
 def loaded_once(stores: Sequence[Stmt]) -> Stmt:
-    """Join *stores*; guarded loads that several of them share are executed once, before them."""
+    """Join *stores*; guarded loads that several of them share are executed once, before them.
+
+    Those that depend on what one of *stores* writes stay where they are.
+    """
     plain = [s for s in stores if isinstance(s, Store)]
+    if len(plain) < len(stores):
+        return Seq(tuple(stores))
     keys, written = _Keys(), {s.buffer for s in plain}
     found: dict[Expr, int] = {}
     uses: Counter[int] = Counter()
     for s in plain:
         read = {e: keys.of(e) for e in _unconditional(s.value) if _is_guarded_load(e)}
-        found |= {e: key for e, key in read.items() if _source(e) not in written}
+        found |= {e: key for e, key in read.items() if written.isdisjoint(_sources(e))}
         uses.update(set(read.values()))
-    kept = dict.fromkeys(key for key in found.values() if uses[key] > 1)
-    shared = {key: n for n, key in enumerate(kept)}
-    if len(plain) < len(stores) or not 0 < len(shared) <= _MOST:
-        return Seq(tuple(stores))
     first: dict[int, Expr] = {}
     for e, key in found.items():
         first.setdefault(key, e)
-    one = first[next(iter(shared))]
-    own = Buffer(f"{_source(one).name}.once", (len(shared),), one.dtype, Scope.LOCAL)
-    if any(first[key].dtype is not own.dtype for key in shared):
+    shared = {key: e for key, e in first.items() if uses[key] > 1}
+    kinds = {e.dtype for e in shared.values()}
+    if len(shared) > _MOST or len(kinds) != 1:
         return Seq(tuple(stores))
-    loads = [Store(own, (as_expr(n),), first[key], None) for key, n in shared.items()]
-    at = {e: shared[key] for e, key in found.items() if key in shared}
+    name = _source(next(iter(shared.values()))).name
+    own = Buffer(f"{name}.once", (len(shared),), kinds.pop(), Scope.LOCAL)
+    place = {key: n for n, key in enumerate(shared)}
+    loads = [Store(own, (as_expr(place[key]),), e, None) for key, e in shared.items()]
+    at = {e: place[key] for e, key in found.items() if key in place}
     return Alloc(own, Seq((*loads, *(_Replaced(own, at).stmt(s) for s in plain))))
 
 
@@ -75,6 +80,11 @@ def _source(e: Expr) -> Buffer:
         e = e.then
     assert isinstance(e, Load) and isinstance(e.source, Buffer)
     return e.source
+
+
+def _sources(e: Expr) -> set[Tensor | Buffer]:
+    """What *e* reads, in its conditions and indices too."""
+    return {x.source for x in walk(e) if isinstance(x, Load)}
 
 
 def _unconditional(root: Expr) -> Iterator[Expr]:

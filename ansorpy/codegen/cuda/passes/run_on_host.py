@@ -17,22 +17,18 @@ from ansorpy.ir.loops import (
     Fence,
     For,
     ForKind,
-    If,
-    Let,
     Program,
     Scope,
-    Seq,
     Shuffle,
     Stmt,
     Wait,
     walk_stmts,
 )
+from ansorpy.ir.rewrite.rewriter import map_statements
 
 __all__ = ["for_host"]
 
-_TOGETHER = (
-    Barrier, Shuffle, AsyncCopy, Commit, Wait, Fence,
-)  # fmt: skip
+_TOGETHER = (Barrier, Shuffle, AsyncCopy, Commit, Wait, Fence)
 
 
 def for_host(program: Program) -> Program:
@@ -52,20 +48,9 @@ def for_host(program: Program) -> Program:
 
 
 def _serial(s: Stmt, bound: frozenset[ForKind]) -> Stmt:
-    match s:
-        case For(var, extent, kind, body):
-            if kind not in LAUNCH_INDICES:
-                return For(var, extent, kind, _serial(body, bound))
-            if kind in bound:
-                raise CodegenError(f"constants are computed in two loops over {kind.value}")
-            return For(var, extent, ForKind.SERIAL, _serial(body, bound | {kind}))
-        case Seq(body):
-            return Seq(tuple(_serial(part, bound) for part in body))
-        case Let(var, value, body):
-            return Let(var, value, _serial(body, bound))
-        case Alloc(buffer, body):
-            return Alloc(buffer, _serial(body, bound))
-        case If(cond, then, other):
-            return If(cond, _serial(then, bound), None if other is None else _serial(other, bound))
-        case _:
-            return s
+    """*s* with serial loops instead of those over blocks and threads; *bound* are those around."""
+    if not isinstance(s, For) or s.kind not in LAUNCH_INDICES:
+        return map_statements(s, lambda part: _serial(part, bound))
+    if s.kind in bound:
+        raise CodegenError(f"constants are computed in two loops over {s.kind.value}")
+    return For(s.var, s.extent, ForKind.SERIAL, _serial(s.body, bound | {s.kind}))

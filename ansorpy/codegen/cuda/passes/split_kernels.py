@@ -29,6 +29,7 @@ from ansorpy.ir.loops import (
     Scope,
     Seq,
     Stmt,
+    substatements,
     walk_stmts,
 )
 from ansorpy.ir.sizes import fixed
@@ -83,8 +84,7 @@ def kernel_nests(body: Stmt, where: tuple[Extent, ...] = ()) -> list[KernelNest]
             waiting.append(part)
             continue
         flush()
-        holds = _positive_where(part.cond) if isinstance(part, If) else None
-        if holds is not None and isinstance(part, If):
+        if isinstance(part, If) and (holds := _positive_where(part.cond)) is not None:
             found += kernel_nests(part.then, (*where, holds))
             found += kernel_nests(part.other or Seq(()), (*where, 1 - holds))
             continue
@@ -98,9 +98,9 @@ def _positive_where(cond: Expr) -> Extent | None:
     """The extent that is positive where *cond*, a comparison of sizes, holds; None for others."""
     if not isinstance(cond, Compare) or cond.a.dtype is not DType.INT64 or cond.op not in _ORDERS:
         return None
-    flipped, least = _ORDERS[cond.op]
+    flipped, added = _ORDERS[cond.op]
     low, high = extents_of(cond.a - cond.b if flipped else cond.b - cond.a, {})
-    return low + least if isinstance(low, Symbolic) and low == high else None
+    return low + added if isinstance(low, Symbolic) and low == high else None
 
 
 _ORDERS = {
@@ -141,15 +141,7 @@ def _heads(s: Stmt) -> list[For]:
     """The outermost bound loops of *s*, at which kernels begin."""
     if isinstance(s, For) and s.kind in LAUNCH_INDICES:
         return [s]
-    match s:
-        case Seq(body):
-            return [head for part in body for head in _heads(part)]
-        case If(_, then, other):
-            return _heads(then) + ([] if other is None else _heads(other))
-        case For(_, _, _, body) | Let(_, _, body) | Alloc(_, body):
-            return _heads(body)
-        case _:
-            return []
+    return [head for part in substatements(s) for head in _heads(part)]
 
 
 def _require_one(s: Stmt) -> None:

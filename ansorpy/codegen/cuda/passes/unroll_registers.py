@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ansorpy.codegen.tiles import free_vars
-from ansorpy.ir.expr import Expr, Load, Var, walk
+from ansorpy.codegen.accesses import accesses, free_vars
+from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import (
-    Buffer,
     For,
     ForKind,
-    Instruction,
     Let,
     Program,
     Scope,
-    Shuffle,
     Stmt,
-    Store,
-    expressions,
     substatements,
     walk_stmts,
 )
@@ -76,22 +69,11 @@ def _indexing(body: Stmt, most_bytes: int) -> set[Var]:
     """Variables in the indices of local buffers of at most *most_bytes*."""
     found: set[Var] = set()
     for s in walk_stmts(body):
-        for buffer, indices in _accesses(s):
+        for buffer, indices in accesses(s):
             if buffer.scope is Scope.LOCAL and fixed(buffer.bytes) <= most_bytes:
-                found.update(*(free_vars(index) for index in indices))
+                found |= free_vars(*indices)
     lets = [s for s in walk_stmts(body) if isinstance(s, Let)]
     for let in reversed(lets):
         if let.var in found:
             found |= free_vars(let.value)
     return found
-
-
-def _accesses(s: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
-    for root in expressions(s):
-        for e in walk(root):
-            if isinstance(e, Load) and isinstance(e.source, Buffer):
-                yield e.source, e.indices
-    if isinstance(s, Store | Shuffle):
-        yield s.buffer, s.indices
-    if isinstance(s, Instruction):
-        yield from s.operands

@@ -12,8 +12,8 @@ neighbours along the reduction together.
 
 from __future__ import annotations
 
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.codegen.cuda.passes.unroll_registers import MOST_STATEMENTS, written_out
-from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import (
     For,
@@ -93,4 +93,4 @@ def _steps(s: Stmt) -> int:
 
 def _indexes(loop: For) -> bool:
     stores = [s for s in walk_stmts(loop.body) if isinstance(s, Store)]
-    return any(loop.var in free_vars(index) for s in stores for index in s.indices)
+    return any(loop.var in free_vars(*s.indices) for s in stores)

@@ -9,15 +9,14 @@ The compiler would fold the selects as well, but only after copying all formulas
 
 from __future__ import annotations
 
+from ansorpy.codegen.accesses import free_vars
 from ansorpy.codegen.cuda.passes.reuse_loads import loaded_once
-from ansorpy.codegen.tiles import as_sequence, free_vars
+from ansorpy.codegen.tiles import as_sequence
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Compare, CompareOp, Const, Expr, Select, Var, as_expr, walk
 from ansorpy.ir.loops import (
-    Alloc,
     For,
     ForKind,
-    If,
     Let,
     Program,
     Seq,
@@ -25,7 +24,7 @@ from ansorpy.ir.loops import (
     expressions,
     walk_stmts,
 )
-from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
 from ansorpy.ir.rewrite.simplify import simplify
 from ansorpy.ir.sizes import fixed
 
@@ -39,27 +38,15 @@ def written_choices(program: Program) -> Program:
 
 def _written(s: Stmt, ranges: dict[Var, tuple[int, int]]) -> Stmt:
     match s:
-        case Seq(body):
-            parts = tuple(_written(part, ranges) for part in body)
-            return s if all(a is b for a, b in zip(parts, body, strict=True)) else Seq(parts)
         case For(var, extent, ForKind.UNROLLED, body) if _is_compared(var, body):
             each = (_Iteration(var, n, ranges).stmt(body) for n in range(fixed(extent)))
             made = (_written(one, ranges) for one in each)
             return Seq(tuple(part for one in made for part in as_sequence(one)))
-        case For(var, extent, kind, body):
-            inner = _written(body, {**ranges, var: (0, extent - 1)})
-            return s if inner is body else For(var, extent, kind, inner)
-        case Let(var, value, body):
-            inner = _written(body, {**ranges, var: bounds(value, ranges)})
-            return s if inner is body else Let(var, value, inner)
-        case Alloc(buffer, body):
-            inner = _written(body, ranges)
-            return s if inner is body else Alloc(buffer, inner)
-        case If(cond, then, other):
-            sides = _written(then, ranges), None if other is None else _written(other, ranges)
-            return s if sides == (then, other) else If(cond, *sides)
-        case _:
-            return s
+        case For(var, extent, _, _):
+            ranges = {**ranges, var: (0, extent - 1)}
+        case Let(var, value, _):
+            ranges = {**ranges, var: bounds(value, ranges)}
+    return map_statements(s, lambda part: _written(part, ranges))
 
 
 class _Once(Rewriter):

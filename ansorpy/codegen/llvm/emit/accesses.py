@@ -22,7 +22,13 @@ from ansorpy.codegen.llvm.emit.affine import Affine, lane_values
 from ansorpy.codegen.llvm.emit.conversions import from_stored, to_stored
 from ansorpy.codegen.llvm.emit.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangled
 from ansorpy.codegen.llvm.emit.shuffles import assembled, windows
-from ansorpy.codegen.llvm.emit.text import Value, element_bytes, mask_bits, storage_type
+from ansorpy.codegen.llvm.emit.text import (
+    Value,
+    element_bytes,
+    mask_bits,
+    storage_type,
+    type_of,
+)
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Buffer
@@ -78,14 +84,14 @@ def load_stored(e: Emitter, use: Access) -> Value:
         return _gather(e, use)
     if offset.lanes is None or e.lanes is None:
         return _load_at(e, use, offset.const, 0)
-    lanes = lane_values(offset, e.lanes.width)[: e.lanes.active]
+    lanes = lane_values(offset, e.vector.width)[: e.vector.active]
     first = lanes[0]
     if all(lane == first for lane in lanes):
         return _load_at(e, use, first, 0)
     if _consecutive(lanes):
         return _load_consecutive(e, use, first)
     if _lane_guard(e, use) is None:
-        found = windows(lanes, e.lanes.width)
+        found = windows(lanes, e.vector.width)
         if found is not None:
             parts = [_load_at(e, use, start, width) for start, width in found]
             return assembled(e, parts, found, lanes)
@@ -103,7 +109,7 @@ def _lane_guard(e: Emitter, use: Access) -> Value | None:
 
 def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
     """Load *lanes* consecutive elements (0: a scalar) at constant *const* from the base."""
-    kind = f"<{lanes} x {use.element}>" if lanes else use.element
+    kind = type_of(use.element, lanes)
     guard = None if use.in_bounds else _any_lane(e)
     if guard is None:
         base, level = address(e, use.place, use.offset, use.size)
@@ -163,10 +169,9 @@ def any_of(e: Emitter, mask: Value) -> Value:
 
 def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
     """Emit one vector load, masked where some lanes must not be read."""
-    assert e.lanes is not None
     guard = _lane_guard(e, use)
-    if guard is None and (e.lanes.is_full or _room(e, use, first)):
-        return _load_at(e, use, first, e.lanes.width)
+    if guard is None and (e.vector.is_full or _room(e, use, first)):
+        return _load_at(e, use, first, e.vector.width)
     uniform = None if use.in_bounds else e.uniform_guard()
     if uniform is None:
         base, level = address(e, use.place, use.offset, use.size)
@@ -175,7 +180,7 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
         base, level = guarded_address(e, use, first, uniform)
         shift = 0
     mask = _active(e, guard)
-    kind = f"<{e.lanes.width} x {use.element}>"
+    kind = f"<{e.vector.width} x {use.element}>"
     pointer = _at(e, base, level, shift)
     name = e.module.declare(
         f"llvm.masked.load.{mangled(kind)}.p0", kind, f"ptr, i32, {mask.type}, {kind}"
@@ -183,49 +188,45 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
     text = (
         f"call {kind} @{name}(ptr {pointer}, i32 {use.size}, {mask.typed}, {kind} zeroinitializer)"
     )
-    return e.text.value(use.element, e.lanes.width, text)
+    return e.text.value(use.element, e.vector.width, text)
 
 
 def _room(e: Emitter, use: Access, first: int) -> bool:
     """True if a full vector from *first* stays inside the buffer for all symbol values."""
-    assert e.lanes is not None
     low, high = Affine(use.offset.terms, first).bounds()
-    return use.in_bounds and low >= 0 and high + e.lanes.width <= use.place.size
+    return use.in_bounds and low >= 0 and high + e.vector.width <= use.place.size
 
 
 def _active(e: Emitter, guard: Value | None) -> Value:
     """The active lanes, without those that *guard* excludes."""
-    assert e.lanes is not None
     if guard is None:
-        return e.lanes.mask
-    if e.lanes.is_full:
+        return e.vector.mask
+    if e.vector.is_full:
         return guard
-    return e.both(guard, e.lanes.mask, e.lanes.width)
+    return e.both(guard, e.vector.mask, e.vector.width)
 
 
 def _pointers_and_mask(e: Emitter, use: Access, *, guarded: bool) -> tuple[Value, Value]:
-    assert e.lanes is not None
     pointers = lane_pointers(e, use.place, use.offset, use.element)
     mask = _active(e, e.lane_guard() if guarded else None)
     uniform = e.uniform_guard() if guarded else None
     if uniform is not None:
-        mask = e.both(mask, uniform, e.lanes.width)
+        mask = e.both(mask, uniform, e.vector.width)
     return pointers, mask
 
 
 def _gather(e: Emitter, use: Access) -> Value:
-    assert e.lanes is not None
     pointers, mask = _pointers_and_mask(e, use, guarded=not use.in_bounds)
-    kind = f"<{e.lanes.width} x {use.element}>"
+    kind = f"<{e.vector.width} x {use.element}>"
     name = e.module.declare(
-        f"llvm.masked.gather.{mangled(kind)}.v{e.lanes.width}p0", kind,
+        f"llvm.masked.gather.{mangled(kind)}.v{e.vector.width}p0", kind,
         f"{pointers.type}, i32, {mask.type}, {kind}",
     )  # fmt: skip
     text = (
         f"call {kind} @{name}({pointers.typed}, i32 {use.size}, {mask.typed}, "
         f"{kind} zeroinitializer)"
     )
-    return e.text.value(use.element, e.lanes.width, text)
+    return e.text.value(use.element, e.vector.width, text)
 
 
 def store(e: Emitter, use: Access, value: Value) -> None:
@@ -239,20 +240,16 @@ def store(e: Emitter, use: Access, value: Value) -> None:
     if e.lanes is None or not (use.offset.is_vector or stored.lanes or e.lane_guard()):
         _store_at(e, use, use.offset.const, stored)
         return
-    lanes = lane_values(use.offset, e.lanes.width)[: e.lanes.active]
+    lanes = lane_values(use.offset, e.vector.width)[: e.vector.active]
     first, guard = lanes[0], e.lane_guard()
-    if use.offset.has_vector_symbol or guard is not None:
-        _store_masked(e, use, stored, lanes, guard)
-    elif all(lane == first for lane in lanes):
-        _store_at(e, use, first, _lane(e, stored, e.lanes.active - 1))
-    elif _consecutive(lanes):
-        stored = e.widened(stored, e.lanes.width)
-        if e.lanes.is_full or _may_spill_over(e, use, first):
-            _store_at(e, use, first, stored)
-        else:
-            _store_masked(e, use, stored, lanes, None)
-    else:
-        _store_masked(e, use, stored, lanes, None)
+    if not use.offset.has_vector_symbol and guard is None:
+        if all(lane == first for lane in lanes):
+            _store_at(e, use, first, _lane(e, stored, e.vector.active - 1))
+            return
+        if _consecutive(lanes) and (e.vector.is_full or _may_spill_over(e, use, first)):
+            _store_at(e, use, first, e.widened(stored, e.vector.width))
+            return
+    _store_masked(e, use, stored, lanes, guard)
 
 
 def _lane(e: Emitter, value: Value, lane: int) -> Value:
@@ -263,13 +260,12 @@ def _lane(e: Emitter, value: Value, lane: int) -> Value:
 
 def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
     """True if the inactive lanes fall into the padding after a register tile's row."""
-    assert e.lanes is not None
     if not use.place.in_registers or use.offset.terms or len(use.place.strides) < 1:
         return False
     row = use.place.strides[-2] if len(use.place.strides) > 1 else use.place.size
     column = first % row
-    ends_row = column + e.lanes.active == use.buffer.shape[-1]
-    return ends_row and column + e.lanes.width <= fixed(row)
+    ends_row = column + e.vector.active == use.buffer.shape[-1]
+    return ends_row and column + e.vector.width <= fixed(row)
 
 
 def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
@@ -284,12 +280,11 @@ def _store_masked(
     e: Emitter, use: Access, value: Value, lanes: list[int], guard: Value | None
 ) -> None:
     """Store the active lanes: a single one, consecutive ones, or scattered."""
-    assert e.lanes is not None
-    value = e.widened(value, e.lanes.width)
+    value = e.widened(value, e.vector.width)
     mask = _active(e, guard)
     if _is_held_in_registers(e, use, lanes):
         # All of the old vector is stored again, whether any lane is active or not.
-        old = _load_at(e, replace(use, in_bounds=True), lanes[0], e.lanes.width)
+        old = _load_at(e, replace(use, in_bounds=True), lanes[0], e.vector.width)
         blend = f"select {mask.typed}, {value.typed}, {old.typed}"
         _store_at(e, use, lanes[0], e.text.value(value.element, value.lanes, blend))
         return
@@ -306,9 +301,8 @@ def _store_masked(
 
 def _is_held_in_registers(e: Emitter, use: Access, lanes: list[int]) -> bool:
     """True if the lanes lie in a register tile, which a masked store would force into memory."""
-    assert e.lanes is not None
-    fixed = use.place.in_registers and not use.offset.terms and _consecutive(lanes)
-    return fixed and lanes[0] + e.lanes.width <= use.place.size
+    is_fixed = use.place.in_registers and not use.offset.terms and _consecutive(lanes)
+    return is_fixed and lanes[0] + e.vector.width <= use.place.size
 
 
 def _consecutive(lanes: list[int]) -> bool:

@@ -55,8 +55,7 @@ def alignment(place: Place, offset: Affine, const: int, size: int) -> int:
 
 def lane_pointers(e: Emitter, place: Place, offset: Affine, element: str) -> Value:
     """One pointer per lane, for accesses with no better form."""
-    assert e.lanes is not None
-    lanes = e.lanes.width
+    lanes = e.vector.width
     index = e.widened(index_value(e, offset), lanes)
     text = f"getelementptr {element}, ptr {place.pointer}, {index.typed}"
     return Value("ptr", e.pure(index.level, text), lanes, index.level)

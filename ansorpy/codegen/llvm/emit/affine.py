@@ -59,10 +59,6 @@ class Affine:
             low, high = low + min(ends), high + max(ends)
         return low, high
 
-    def base(self) -> Affine:
-        """The symbol part alone."""
-        return Affine(self.terms, 0)
-
     def __add__(self, other: Affine) -> Affine:
         terms = dict(self.terms)
         for term, coef in other.terms.items():

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.emit.conversions import bitcast, from_stored, to_stored
+from ansorpy.codegen.llvm.emit.conversions import bitcast, converted, from_stored, to_stored
 from ansorpy.codegen.llvm.emit.module import mangled
 from ansorpy.codegen.llvm.emit.text import Value, float_literal, register_type
 from ansorpy.ir.dtypes import DType
@@ -44,8 +44,9 @@ def call(e: Emitter, name: str, *operands: Value, flags: str = "") -> Value:
 
 
 def number(value: float, like: Value) -> Value:
-    """A float constant of the element type of *like*."""
-    return Value(like.element, float_literal(value, like.element), 0, 0)
+    """A constant of the element type of *like*."""
+    text = float_literal(value, like.element) if like.is_float else str(value)
+    return Value(like.element, text, 0, 0)
 
 
 def fma(e: Emitter, a: Value, b: Value, c: Value) -> Value:
@@ -62,16 +63,13 @@ def choose(e: Emitter, cond: Value, then: Value, other: Value) -> Value:
     return e.text.value(then.element, then.lanes, text)
 
 
-def _extremum(name: str, predicate: str) -> Callable[[Emitter, Value, Value], Value]:
+def _extremum(name: str, wins: CompareOp) -> Callable[[Emitter, Value, Value], Value]:
     def emit(e: Emitter, a: Value, b: Value) -> Value:
         if _is_number(a) or _is_number(b):
             # One operand cannot be NaN, so the other may be returned when unordered: one
             # instruction on x86 (`vmaxps` returns its second operand then).
             known, other = e.unified(a, b) if _is_number(a) else e.unified(b, a)
-            bit = f"<{known.lanes} x i1>" if known.lanes else "i1"
-            wins = e.text.define(f"fcmp {predicate} {known.type} {known.text}, {other.text}")
-            text = f"select {bit} {wins}, {known.typed}, {other.typed}"
-            return e.text.value(known.element, known.lanes, text)
+            return choose(e, _compare_floats(e, wins, known, other), known, other)
         return call(e, name, a, b, flags="nsz ")
 
     return emit
@@ -127,8 +125,8 @@ FLOAT_BINARY: dict[BinaryOp, Callable[[Emitter, Value, Value], Value]] = {
     BinaryOp.DIV: lambda e, a, b: op(e, "fdiv", a, b),
     BinaryOp.FLOORDIV: _float_floordiv,
     BinaryOp.FLOORMOD: _float_floormod,
-    BinaryOp.MAX: _extremum("maximum", "ogt"),
-    BinaryOp.MIN: _extremum("minimum", "olt"),
+    BinaryOp.MAX: _extremum("maximum", CompareOp.GT),
+    BinaryOp.MIN: _extremum("minimum", CompareOp.LT),
 }
 
 _INTEGER = {
@@ -149,7 +147,7 @@ def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value
     if _divides_all(dtype, b):
         return divided(e, which, dtype, a, b)
     trapping = _traps(e, dtype, b)
-    found = divided(e, which, dtype, a, choose(e, trapping, Value(b.element, "1", 0, 0), b))
+    found = divided(e, which, dtype, a, choose(e, trapping, number(1, b), b))
     if which is BinaryOp.FLOORMOD:
         return found  # by 1: there is no remainder
     return choose(e, trapping, op(e, "mul", a, b), found)
@@ -159,7 +157,7 @@ def _shifted(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> V
     """A shift whose distance, if no literal, is tested: LLVM leaves large ones undefined."""
     fills = which is BinaryOp.SHR and dtype.is_signed
     name = "shl" if which is BinaryOp.SHL else "ashr" if fills else "lshr"
-    last, zero = (Value(b.element, text, 0, 0) for text in (str(dtype.bits - 1), "0"))
+    last, zero = number(dtype.bits - 1, b), number(0, b)
     if b.text.lstrip("-").isdigit():
         if 0 <= int(b.text) < dtype.bits:
             return op(e, name, a, b)
@@ -180,10 +178,9 @@ def _divides_all(dtype: DType, divisor: Value) -> bool:
 def _traps(e: Emitter, dtype: DType, divisor: Value) -> Value:
     """True if the divisor is 0 or, in a signed type, -1, for which a division may trap."""
     if not dtype.is_signed:
-        zero = Value(divisor.element, "0", 0, 0)
-        return compare_values(e, CompareOp.EQ, dtype, divisor, zero)
-    one, two = (Value(divisor.element, text, 0, 0) for text in "12")
-    return compare_values(e, CompareOp.LT, DType.UINT64, op(e, "add", divisor, one), two)
+        return compare_values(e, CompareOp.EQ, dtype, divisor, number(0, divisor))
+    above = op(e, "add", divisor, number(1, divisor))
+    return compare_values(e, CompareOp.LT, DType.UINT64, above, number(2, divisor))
 
 
 def divided(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
@@ -192,13 +189,13 @@ def divided(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Va
     if which is BinaryOp.DIV or not dtype.is_signed:
         return op(e, f"{sign}rem" if which is BinaryOp.FLOORMOD else f"{sign}div", a, b)
     quotient, remainder = op(e, "sdiv", a, b), op(e, "srem", a, b)
-    zero = Value(a.element, "0", 0, 0)
+    zero = number(0, a)
     differ = compare_values(e, CompareOp.LT, DType.INT64, op(e, "xor", remainder, b), zero)
     inexact = compare_values(e, CompareOp.NE, DType.INT64, remainder, zero)
     wrong = op(e, "and", differ, inexact)
     if which is BinaryOp.FLOORMOD:
         return choose(e, wrong, op(e, "add", remainder, b), remainder)
-    return choose(e, wrong, op(e, "sub", quotient, Value(a.element, "1", 0, 0)), quotient)
+    return choose(e, wrong, op(e, "sub", quotient, number(1, a)), quotient)
 
 
 _FLOAT_PREDICATE = {
@@ -226,8 +223,7 @@ def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
     """Convert *value* from *source* to *wanted*, as :class:`ansorpy.ir.expr.Cast` defines it."""
     result = register_type(wanted)
     if wanted is DType.BOOL:
-        zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
-        return compare_values(e, CompareOp.NE, source, value, zero)
+        return compare_values(e, CompareOp.NE, source, value, number(0, value))
     if wanted.is_half and source is not wanted:
         passes = source.passes_float32(wanted)
         near = _cast(e, value, source, "float") if passes else _to_odd(e, value, source)
@@ -245,12 +241,10 @@ def _nearest_integer(e: Emitter, value: Value, wanted: DType) -> Value:
     """
     signed = wanted.is_signed
     end = 1 << (wanted.bits - signed)
-    least, beyond = number(-float(end) if signed else 0.0, value), number(float(end), value)
+    least, beyond = number(-end if signed else 0, value), number(end, value)
     raised = choose(e, compare_values(e, CompareOp.GT, wanted, value, least), value, least)
-    kind = Value(register_type(wanted), "", value.lanes).type
-    cut = f"fpto{_sign(wanted)}i {raised.typed} to {kind}"
-    whole = e.text.value(register_type(wanted), value.lanes, cut)
-    zero, most = (Value(whole.element, str(n), 0, 0) for n in (0, end - 1))
+    whole = converted(e, f"fpto{_sign(wanted)}i", raised, register_type(wanted))
+    zero, most = number(0, whole), number(end - 1, whole)
     inside = choose(e, compare_values(e, CompareOp.LT, wanted, value, beyond), whole, zero)
     return choose(e, compare_values(e, CompareOp.GE, wanted, value, beyond), most, inside)
 
@@ -259,9 +253,7 @@ def _cast(e: Emitter, value: Value, source: DType, result: str) -> Value:
     """Convert *value* to register type *result*; float to integer is not handled here."""
     if value.element == result:
         return value
-    name = _cast_name(value, source, result)
-    wide = f"<{value.lanes} x {result}>" if value.lanes else result
-    return e.text.value(result, value.lanes, f"{name} {value.typed} to {wide}")
+    return converted(e, _cast_name(value, source, result), value, result)
 
 
 def _cast_name(value: Value, source: DType, result: str) -> str:
@@ -295,14 +287,14 @@ def _to_odd(e: Emitter, value: Value, source: DType) -> Value:
 
 def _in_53_bits(e: Emitter, value: Value, dtype: DType) -> Value:
     """Reduce a 64-bit integer to 53 bits: in large numbers, bit 11 stands for the lower bits."""
-    step, zero = 1 << 11, Value("i64", "0", 0, 0)
-    low = op(e, "and", value, Value("i64", str(step - 1), 0, 0))
+    step, zero = 1 << 11, number(0, value)
+    low = op(e, "and", value, number(step - 1, value))
     is_odd = compare_values(e, CompareOp.NE, dtype, low, zero)
-    high = op(e, "and", value, Value("i64", str(-step), 0, 0))
-    high = op(e, "or", high, choose(e, is_odd, Value("i64", str(step), 0, 0), zero))
+    high = op(e, "and", value, number(-step, value))
+    high = op(e, "or", high, choose(e, is_odd, number(step, value), zero))
     end = 1 << 52
-    moved = op(e, "add", value, Value("i64", str(end), 0, 0)) if dtype.is_signed else value
-    limit = Value("i64", str(2 * end), 0, 0)
+    moved = op(e, "add", value, number(end, value)) if dtype.is_signed else value
+    limit = number(2 * end, value)
     is_small = compare_values(e, CompareOp.LT, DType.UINT64, moved, limit)
     return choose(e, is_small, value, high)
 

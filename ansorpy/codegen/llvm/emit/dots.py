@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.accesses import Access, access, load, load_stored
 from ansorpy.codegen.llvm.emit.affine import Affine
-from ansorpy.codegen.llvm.emit.arithmetic import fma, op
-from ansorpy.codegen.llvm.emit.conversions import bitcast, to_stored
+from ansorpy.codegen.llvm.emit.arithmetic import fma, number, op
+from ansorpy.codegen.llvm.emit.conversions import bitcast, converted, to_stored
 from ansorpy.codegen.llvm.emit.text import Value
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
@@ -98,14 +98,10 @@ def _by_parts(e: Emitter, fn: Function, a: Value, b: Value, total: Value) -> Val
 
 def _part(e: Emitter, word: Value, n: int, kind: DType) -> Value:
     """Part *n* of each word as an i32, or a bfloat16 as a float."""
-    up = op(e, "shl", word, _integer(32 - kind.bits * (n + 1)))
+    up = op(e, "shl", word, number(32 - kind.bits * (n + 1), word))
     if kind is DType.BFLOAT16:
-        return bitcast(e, op(e, "and", up, _integer(-(1 << 16))), "float")
-    return op(e, "ashr" if kind.is_signed else "lshr", up, _integer(32 - kind.bits))
-
-
-def _integer(value: int) -> Value:
-    return Value("i32", str(value), 0, 0)
+        return bitcast(e, op(e, "and", up, number(-(1 << 16), up)), "float")
+    return op(e, "ashr" if kind.is_signed else "lshr", up, number(32 - kind.bits, up))
 
 
 def word(e: Emitter, expr: Call) -> Value:
@@ -118,9 +114,8 @@ def word(e: Emitter, expr: Call) -> Value:
     total: Value | None = None
     for n, (arg, use) in enumerate(zip(expr.args, uses, strict=True)):
         part = load_stored(e, use) if use else to_stored(e, e.value(arg), arg.dtype)
-        wide = Value("i32", "", part.lanes).type
-        raised = e.text.value("i32", part.lanes, f"zext {part.typed} to {wide}")
-        raised = op(e, "shl", raised, _integer(bits * n)) if n else raised
+        raised = converted(e, "zext", part, "i32")
+        raised = op(e, "shl", raised, number(bits * n, raised)) if n else raised
         total = raised if total is None else op(e, "or", total, raised)
     assert total is not None
     return total

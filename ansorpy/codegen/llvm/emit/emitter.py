@@ -15,6 +15,7 @@ from ansorpy.codegen.llvm.emit.affine import Affine
 from ansorpy.codegen.llvm.emit.module import Module
 from ansorpy.codegen.llvm.emit.scopes import BlockScope
 from ansorpy.codegen.llvm.emit.text import INLINE, FunctionText, Value, mask_bits, mask_literal
+from ansorpy.codegen.unsupported import gpu_statement
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.extents import Extent
@@ -116,7 +117,21 @@ class Emitter:
         return self.module.tables.indices[type(expr)](self, expr)
 
     def statement(self, stmt: Stmt) -> None:
-        self.module.tables.statements[type(stmt)](self, stmt)
+        """Emit *stmt*.
+
+        Raises:
+            CodegenError: A CPU cannot run it.
+        """
+        emit = self.module.tables.statements.get(type(stmt))
+        if emit is None:
+            raise gpu_statement(stmt)
+        emit(self, stmt)
+
+    @property
+    def vector(self) -> Lanes:
+        """The vector chunk being emitted; there must be one."""
+        assert self.lanes is not None
+        return self.lanes
 
     @property
     def level(self) -> int:
@@ -153,6 +168,18 @@ class Emitter:
         self.scope.written |= scope.written
         for buffer in scope.written:
             self.scope.loads.forget(buffer)
+
+    @contextmanager
+    def only_if(self, condition: str, taken: str, after: str) -> Iterator[None]:
+        """Emit the code of this context into a block *taken* if *condition*, an ``i1``, holds."""
+        then, done = self.text.fresh_label(taken), self.text.fresh_label(after)
+        self.text.branch_if(condition, then, done)
+        self.text.start_block(then)
+        with self.nested_scope():
+            yield
+        self.text.branch(done)
+        self.text.start_block(done)
+        self.text.continue_here()
 
     @contextmanager
     def bound(self, values: dict[Var, Affine]) -> Iterator[None]:

@@ -88,8 +88,7 @@ def scalar(e: Emitter, index: Affine) -> tuple[str, int]:
 
 def vector(e: Emitter, index: Affine, element: str) -> Value:
     """Emit a linear form as a vector of *element* (``i64``, or ``i32`` if bounds allow it)."""
-    assert e.lanes is not None
-    lanes = e.lanes.width
+    lanes = e.vector.width
     kind = f"<{lanes} x {element}>"
     base, level = scalar(e, Affine({s: c for s, c in index.terms.items() if not s.lanes}, 0))
     if element == "i32" and base.startswith("%"):
@@ -317,9 +316,8 @@ def compare(e: Emitter, op: CompareOp, a: Affine, b: Affine) -> Value:
     if known is not None:
         return Value("i1", "true" if known else "false", 0, 0)
     if gap.is_vector and not gap.terms:
-        assert e.lanes is not None
-        bits = [int(bool(decided(op, v, v))) for v in lane_values(gap, e.lanes.width)]
-        return Value("i1", int_vector("i1", bits), e.lanes.width, 0)
+        bits = [int(bool(decided(op, v, v))) for v in lane_values(gap, e.vector.width)]
+        return Value("i1", int_vector("i1", bits), e.vector.width, 0)
     if gap.is_vector:
         low, high = gap.bounds()
         narrow = low >= -(1 << 31) and high < (1 << 31) and not gap.has_vector_symbol

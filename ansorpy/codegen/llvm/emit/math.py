@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.emit.arithmetic import call, fma, op
+from ansorpy.codegen.llvm.emit.arithmetic import call, fma, number, op
 from ansorpy.codegen.llvm.emit.conversions import bitcast
 from ansorpy.codegen.llvm.emit.scaling import scale
 from ansorpy.codegen.llvm.emit.text import Value
@@ -26,13 +26,13 @@ __all__ = ["FUNCTIONS", "library_call"]
 def _negate(e: Emitter, dtype: DType, x: Value) -> Value:
     if x.is_float:
         return e.text.value(x.element, x.lanes, f"fneg {x.type} {x.text}")
-    return op(e, "sub", Value(x.element, "0", 0, 0), x)
+    return op(e, "sub", number(0, x), x)
 
 
 def _not(e: Emitter, dtype: DType, x: Value) -> Value:
     if dtype is DType.BOOL:
         return e.negation(x)
-    return op(e, "xor", x, Value(x.element, "-1", 0, 0))
+    return op(e, "xor", x, number(-1, x))
 
 
 def _absolute(e: Emitter, dtype: DType, x: Value) -> Value:
@@ -51,7 +51,8 @@ def _rounding(name: str) -> Callable[[Emitter, DType, Value], Value]:
 
 
 def _square_root(e: Emitter, dtype: DType, x: Value) -> Value:
-    _require_float(Function.SQRT, dtype)
+    if not dtype.is_float:
+        raise undefined(Function.SQRT, dtype)
     return call(e, "sqrt", x)
 
 
@@ -78,11 +79,6 @@ def _library(name: str) -> Callable[[Emitter, DType, Value], Value]:
         return library_call(e, name, x)
 
     return emit
-
-
-def _require_float(fn: Function, dtype: DType) -> None:
-    if not dtype.is_float:
-        raise undefined(fn, dtype)
 
 
 def library_call(e: Emitter, name: str, *operands: Value) -> Value:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ansorpy.codegen.llvm.emit.text import FunctionText
-from ansorpy.codegen.vectors import lanes_for
+from ansorpy.codegen.llvm.emit.text import ATTRIBUTES, FunctionText
 from ansorpy.ir.expr import Var
-from ansorpy.ir.loops import Buffer, For, Stmt
+from ansorpy.ir.loops import Buffer
 from ansorpy.target import Target
 
 if TYPE_CHECKING:
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.text import Value
     from ansorpy.codegen.storage import StoragePlan
 
-__all__ = ["MAX_VECTOR_BYTES", "ZEROS", "ZERO_BYTES", "Module", "Tables"]
+__all__ = ["MAX_VECTOR_BYTES", "ZERO_BYTES", "Module", "Tables", "mangled"]
 
-ZEROS = "@zeros"
+_ZEROS = "@zeros"
 ZERO_BYTES = 1 << 14
 """Bytes of the block of zeros that guarded loads read instead of memory they must not touch."""
 MAX_VECTOR_BYTES = 64
@@ -39,19 +38,21 @@ class Tables:
 class Module:
     """Functions and declarations of one kernel's module; all its symbols start with *symbol*.
 
-    ``overlapping``: parameters whose arrays may overlap in a call.
+    Args:
+        lanes: Number of lanes of each vectorized loop, by its variable.
+        overlapping: Parameters whose arrays may overlap in a call.
     """
 
     symbol: str
     target: Target
     storage: StoragePlan
     tables: Tables
+    lanes: Mapping[Var, int]
+    overlapping: frozenset[Buffer]
     functions: list[FunctionText] = field(default_factory=list)
     declarations: dict[str, str] = field(default_factory=dict)
     uses_zeros: bool = False
     regions: int = 0
-    lanes: dict[Var, int] = field(default_factory=dict)
-    overlapping: frozenset[Buffer] = frozenset()
 
     def declare(self, name: str, result: str, parameters: str) -> str:
         """Declare an external function or intrinsic once; return its name."""
@@ -65,13 +66,7 @@ class Module:
 
     def zeros(self) -> str:
         self.uses_zeros = True
-        return ZEROS
-
-    def lanes_of(self, loop: For, body: Stmt) -> int:
-        """Lanes of vectorized *loop* around *body*; cached, because each unrolled copy needs it."""
-        if loop.var not in self.lanes:
-            self.lanes[loop.var] = lanes_for(body, self.target)
-        return self.lanes[loop.var]
+        return _ZEROS
 
     def region_name(self) -> str:
         self.regions += 1
@@ -81,11 +76,11 @@ class Module:
         parts = [f'target triple = "{self.target.triple}"\n']
         if self.uses_zeros:
             parts.append(
-                f"{ZEROS} = internal global [{ZERO_BYTES} x i8] zeroinitializer, align 64\n"
+                f"{_ZEROS} = internal global [{ZERO_BYTES} x i8] zeroinitializer, align 64\n"
             )
         parts += [function.render() for function in self.functions]
         parts.append("\n".join(self.declarations.values()))
-        parts.append("\nattributes #0 = { nounwind }\n")
+        parts.append(f"\n{ATTRIBUTES}\n")
         return "\n".join(parts)
 
 

@@ -7,7 +7,6 @@ The collapsed iteration space is cut into contiguous pieces, one per thread
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, constant, symbol
@@ -15,10 +14,11 @@ from ansorpy.codegen.llvm.emit.functions import SCRATCH, TEAM, THREADS, Paramete
 from ansorpy.codegen.llvm.emit.indices import scalar
 from ansorpy.codegen.llvm.emit.loops import counted_loop, serial_loop
 from ansorpy.codegen.llvm.emit.text import FunctionText
-from ansorpy.codegen.storage import allocated, buffers_used
-from ansorpy.ir.expr import Binary, BinaryOp, Expr, SizeVar, Var, as_expr, walk
-from ansorpy.ir.extents import Extent, prod_of
-from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, expressions, walk_stmts
+from ansorpy.codegen.regions import Region
+from ansorpy.codegen.storage import allocated
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, Var, as_expr
+from ansorpy.ir.extents import Extent
+from ansorpy.ir.loops import For, Scope
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -26,78 +26,35 @@ if TYPE_CHECKING:
 __all__ = ["emit_parallel"]
 
 
-@dataclass(frozen=True)
-class _Region:
-    """Consecutive parallel loops, their body, and the values that the body uses from outside."""
-
-    name: str
-    loops: tuple[tuple[Var, Extent], ...]
-    body: Stmt
-    parameters: tuple[Parameter, ...]
-    variables: tuple[Var, ...]
-
-    @property
-    def total(self) -> Extent:
-        return prod_of(extent for _, extent in self.loops)
-
-    @property
-    def is_sized(self) -> bool:
-        """True if the number of iterations depends on the sizes of dimensions."""
-        return not isinstance(self.total, int)
-
-
 def emit_parallel(e: Emitter, loop: For) -> None:
     """Outline *loop* and call the function; inside another parallel loop it runs serially."""
     if e.in_region:
         serial_loop(e, loop)
         return
-    region = _region(e, loop)
+    region = Region.of(e.module.region_name(), loop, e.places, e.env)
     _emit_body(e, region)
     if region.total != 1:
         _emit_piece(e, region)
     _emit_call(e, region)
-    for buffer, writes in buffers_used(region.body).items():
+    for buffer, writes in region.buffers.items():
         if writes:
             e.scope.loads.forget(buffer)
             e.scope.written.add(buffer)
 
 
-def _region(e: Emitter, loop: For) -> _Region:
-    loops: list[tuple[Var, Extent]] = []
-    body: Stmt = loop
-    while isinstance(body, For) and body.kind is ForKind.PARALLEL:
-        loops.append((body.var, body.extent))
-        body = body.body
-    used = buffers_used(body)
-    outer = [b for b in used if b in e.places]
-    parameters = tuple(_parameter(e, b, k, used[b]) for k, b in enumerate(outer))
-    free = {
-        var: None
-        for stmt in walk_stmts(body)
-        for root in expressions(stmt)
-        for var in walk(root)
-        if isinstance(var, Var) and var in e.env
-    }
-    free |= {var: None for var in e.env if isinstance(var, SizeVar)}
-    return _Region(e.module.region_name(), tuple(loops), body, parameters, tuple(free))
-
-
-def _parameter(e: Emitter, buffer: Buffer, position: int, writes: bool) -> Parameter:
-    apart = buffer not in e.module.overlapping
-    return Parameter(buffer, f"%b{position}", e.places[buffer].align, writes, apart)
-
-
-def _emit_body(e: Emitter, region: _Region) -> None:
+def _emit_body(e: Emitter, region: Region) -> None:
     """Emit the function that runs iterations ``begin .. end - 1``."""
-    declared = [parameter.declaration for parameter in region.parameters]
+    parameters = [
+        Parameter(b, f"%b{k}", e.places[b].align, writes, b not in e.module.overlapping)
+        for k, (b, writes) in enumerate(region.buffers.items())
+    ]
+    declared = [parameter.declaration for parameter in parameters]
     declared += [f"i64 %x{k}" for k in range(len(region.variables))]
     declared += [f"ptr {SCRATCH}", "i64 %begin", "i64 %end"]
-    inner = open_function(
-        e.module,
-        f"internal void @{region.name}({', '.join(declared)})",
-        region.parameters,
-        _region_locals(e, region),
-    )
+    # Nested parallel loops run in this function, so it has their locals, too.
+    own = [b for b in allocated(region.body) if b.scope is Scope.LOCAL and b not in e.places]
+    signature = f"internal void @{region.name}({', '.join(declared)})"
+    inner = open_function(e.module, signature, parameters, own)
     inner.in_region = True
     for k, var in enumerate(region.variables):
         inner.env[var] = _received(e.env[var], k)
@@ -110,15 +67,6 @@ def _emit_body(e: Emitter, region: _Region) -> None:
     inner.text.emit("ret void")
 
 
-def _region_locals(e: Emitter, region: _Region) -> list[Buffer]:
-    return [b for b in _all_local(region.body) if b not in e.places]
-
-
-def _all_local(body: Stmt) -> list[Buffer]:
-    """Local buffers of the whole body, because nested parallel loops run in this function."""
-    return [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
-
-
 def _received(outside: Affine, position: int) -> Affine:
     if outside.is_constant:
         return outside
@@ -126,29 +74,34 @@ def _received(outside: Affine, position: int) -> Affine:
     return symbol(Symbol(f"%x{position}", low, high, 0))
 
 
-def _decomposed(inner: Emitter, region: _Region, index: Affine) -> dict[Var, Affine]:
+def _decomposed(inner: Emitter, region: Region, index: Affine) -> dict[Var, Affine]:
     """Split the collapsed iteration number into one value per loop."""
     flat = Var("iteration")
     values: dict[Var, Affine] = {}
     with inner.bound({flat: index}):
         step: Extent = 1
-        for position, (var, extent) in reversed(list(enumerate(region.loops))):
+        for position, loop in reversed(list(enumerate(region.loops))):
             expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, as_expr(step))
-            if position and extent != 1:
-                expr = Binary(BinaryOp.FLOORMOD, expr, as_expr(extent))
-            values[var] = inner.index(expr) if extent != 1 else constant(0)
-            step = step * extent
+            if position and loop.extent != 1:
+                expr = Binary(BinaryOp.FLOORMOD, expr, as_expr(loop.extent))
+            values[loop.var] = inner.index(expr) if loop.extent != 1 else constant(0)
+            step = step * loop.extent
     return values
 
 
-def _slots(region: _Region) -> list[str]:
+def _is_sized(region: Region) -> bool:
+    """True if the number of iterations depends on the sizes of dimensions."""
+    return not isinstance(region.total, int)
+
+
+def _slots(region: Region) -> list[str]:
     """Types of a piece's arguments: pointers, variables and the number of iterations if it depends
     on sizes, scratch memory."""
-    numbers = len(region.variables) + region.is_sized
-    return [*["ptr"] * len(region.parameters), *["i64"] * numbers, "ptr"]
+    numbers = len(region.variables) + _is_sized(region)
+    return [*["ptr"] * len(region.buffers), *["i64"] * numbers, "ptr"]
 
 
-def _emit_piece(e: Emitter, region: _Region) -> None:
+def _emit_piece(e: Emitter, region: Region) -> None:
     """Emit the function that runs one piece on any thread.
 
     It unpacks the arguments, computes the piece's iterations, and calls the body.
@@ -159,9 +112,9 @@ def _emit_piece(e: Emitter, region: _Region) -> None:
     for position, kind in enumerate(_slots(region)):
         slot = text.define(f"getelementptr i8, ptr %data, i64 {8 * position}")
         arguments.append((kind, text.define(f"load {kind}, ptr {slot}, align 8")))
-    passed = [f"{kind} {name}" for kind, name in arguments[: -1 - region.is_sized]]
+    passed = [f"{kind} {name}" for kind, name in arguments[: -1 - _is_sized(region)]]
     memory = arguments[-1][1]
-    total = arguments[-2][1] if region.is_sized else str(region.total)
+    total = arguments[-2][1] if _is_sized(region) else str(region.total)
     begin = _cut(text, "%number", total)
     end = _cut(text, text.define("add i64 %number, 1"), total)
     bytes_ = text.define(f"mul i64 %number, {e.module.storage.thread_bytes}")
@@ -181,8 +134,8 @@ def _cut(text: FunctionText, number: str, total: str) -> str:
     return text.define(f"udiv i64 {text.define(f'mul i64 {number}, {total}')}, %pieces")
 
 
-def _emit_call(e: Emitter, region: _Region) -> None:
-    passed = [f"ptr {e.places[p.buffer].pointer}" for p in region.parameters]
+def _emit_call(e: Emitter, region: Region) -> None:
+    passed = [f"ptr {e.places[buffer].pointer}" for buffer in region.buffers]
     passed += [f"i64 {scalar(e, e.env[var])[0]}" for var in region.variables]
     total = scalar(e, e.index(as_expr(region.total)))[0]
     if region.total == 1:
@@ -196,18 +149,18 @@ def _emit_call(e: Emitter, region: _Region) -> None:
     _call_directly(e, region, passed, total)
     text.branch(done)
     text.start_block(team)
-    _fork(e, region, [*passed, *([f"i64 {total}"] if region.is_sized else []), f"ptr {SCRATCH}"])
+    _fork(e, region, [*passed, *([f"i64 {total}"] if _is_sized(region) else []), f"ptr {SCRATCH}"])
     text.branch(done)
     text.start_block(done)
     text.continue_here()
 
 
-def _call_directly(e: Emitter, region: _Region, passed: Sequence[str], total: str) -> None:
+def _call_directly(e: Emitter, region: Region, passed: Sequence[str], total: str) -> None:
     arguments = [*passed, f"ptr {SCRATCH}", "i64 0", f"i64 {total}"]
     e.text.emit(f"call void @{region.name}({', '.join(arguments)})")
 
 
-def _fork(e: Emitter, region: _Region, passed: Sequence[str]) -> None:
+def _fork(e: Emitter, region: Region, passed: Sequence[str]) -> None:
     text = e.text
     data = text.fresh()
     e.allocas.append(f"  {data} = alloca [{8 * len(passed)} x i8], align 8")

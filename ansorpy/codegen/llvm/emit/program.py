@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansorpy.codegen.accesses import buffers_used
 from ansorpy.codegen.llvm.emit.affine import Symbol, symbol
 from ansorpy.codegen.llvm.emit.expressions import EXPRESSIONS
 from ansorpy.codegen.llvm.emit.functions import (
@@ -23,7 +24,7 @@ from ansorpy.codegen.passes.limit_loops import limit_loops
 from ansorpy.codegen.passes.prefetch_constants import prefetch_constants
 from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
-from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
+from ansorpy.codegen.storage import StoragePlan, plan_storage
 from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.overwrite import may_overlap
@@ -65,7 +66,7 @@ def emit_module(
     lanes = loop_lanes(program.body, target)
     program = expand_functions(program)
     tables = Tables(EXPRESSIONS, INDICES, STATEMENTS)
-    module = Module(symbol, target, plan, tables, lanes=lanes, overlapping=overlapping)
+    module = Module(symbol, target, plan, tables, lanes, overlapping)
     _emit_main(module, program, f"{symbol}.main")
     emit_entry(module, program, f"{symbol}.main")
     return module.render(), plan

@@ -44,16 +44,13 @@ def _in_two_steps(e: Emitter, y: Value, n: Value) -> Value:
     form = FORMATS[DType.FLOAT32 if y.element == "float" else DType.FLOAT64]
     element = "i32" if y.element == "float" else "i64"
 
-    def integer(value: int) -> Value:
-        return Value(element, str(value), 0, 0)
-
     def power_of_two(exponent: Value) -> Value:
-        biased = op(e, "add", exponent, integer(form.bias))
-        return bitcast(e, op(e, "shl", biased, integer(form.fraction)), y.element)
+        biased = op(e, "add", exponent, number(form.bias, exponent))
+        return bitcast(e, op(e, "shl", biased, number(form.fraction, biased)), y.element)
 
-    shifted = op(e, "fadd", n, number(form.rounder, n))
+    shifted = bitcast(e, op(e, "fadd", n, number(form.rounder, n)), element)
     zero = (form.fraction + form.bias) << form.fraction | 1 << (form.fraction - 1)
-    whole = op(e, "sub", bitcast(e, shifted, element), integer(zero))
-    half = op(e, "ashr", whole, integer(1))
+    whole = op(e, "sub", shifted, number(zero, shifted))
+    half = op(e, "ashr", whole, number(1, whole))
     y = op(e, "fmul", y, power_of_two(half))
     return op(e, "fmul", y, power_of_two(op(e, "sub", whole, half)))

@@ -40,8 +40,7 @@ def windows(lanes: list[int], width: int) -> list[Window] | None:
 
 def assembled(e: Emitter, parts: list[Value], found: list[Window], lanes: list[int]) -> Value:
     """Combine the loaded windows into the vector whose lane k is element ``lanes[k]``."""
-    assert e.lanes is not None
-    width = e.lanes.width
+    width = e.vector.width
     total: Value | None = None
     for part, (start, size) in zip(parts, found, strict=True):
         picked = [lane - start if 0 <= lane - start < size else None for lane in lanes]

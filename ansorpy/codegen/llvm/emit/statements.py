@@ -1,7 +1,6 @@
 """Emit statements, with one function per node kind, listed in :data:`STATEMENTS`.
 
-Instructions have no such function: :mod:`ansorpy.codegen.passes.expand_instructions` turned them
-into loops.
+Instructions of one thread have become loops (:mod:`ansorpy.codegen.passes.expand_instructions`).
 """
 
 from __future__ import annotations
@@ -33,24 +32,17 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, ReduceKind, Var, walk
 from ansorpy.ir.loops import (
     Alloc,
-    AsyncCopy,
-    Barrier,
-    Commit,
-    Fence,
     For,
     ForKind,
     If,
     Let,
     Prefetch,
     Seq,
-    Shuffle,
     Stmt,
     Store,
-    Wait,
     walk_stmts,
 )
 from ansorpy.ir.sizes import fixed
-from ansorpy.ir.text.printer import text
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -207,10 +199,9 @@ def _combine(e: Emitter, kind: ReduceKind, dtype: DType, old: Value, new: Value)
 
 def _lanes_collide(e: Emitter, offset: Affine) -> bool:
     """True if two active lanes accumulate, or may accumulate, into one element."""
-    assert e.lanes is not None
     if offset.has_vector_symbol:
         return True
-    lanes = lane_values(offset, e.lanes.width)[: e.lanes.active]
+    lanes = lane_values(offset, e.vector.width)[: e.vector.active]
     return len(set(lanes)) < len(lanes)
 
 
@@ -220,8 +211,8 @@ def _reduce_colliding(e: Emitter, stmt: Store) -> None:
     If a condition excludes every lane, the element is not touched: it may not exist, or may belong
     to another thread.
     """
-    assert e.lanes is not None and stmt.reduce is not None
-    lanes = e.lanes
+    assert stmt.reduce is not None
+    lanes = e.vector
     offset = access(e, stmt.buffer, [e.index(index) for index in stmt.indices]).offset
     active = lane_values(offset, lanes.width)[: lanes.active]
     if offset.has_vector_symbol or len(set(active)) > 1:
@@ -233,20 +224,14 @@ def _reduce_colliding(e: Emitter, stmt: Store) -> None:
         mask = lanes.mask if mask is None else e.both(mask, lanes.mask, lanes.width)
     dtype = stmt.value.dtype
     if mask is not None:
-        neutral = _identity(value, stmt.reduce, dtype)
+        neutral = number(stmt.reduce.identity(dtype), value)
         value = choose(e, mask, value, neutral)
     total = horizontal(e, stmt.reduce, dtype, value)
     if not e.guards or mask is None:
         _combine_shared(e, stmt, total)
         return
-    then, done = (e.text.fresh_label(hint) for hint in ("some", "none"))
-    e.text.branch_if(any_of(e, mask).text, then, done)
-    e.text.start_block(then)
-    with e.nested_scope():
+    with e.only_if(any_of(e, mask).text, "some", "none"):
         _combine_shared(e, stmt, total)
-    e.text.branch(done)
-    e.text.start_block(done)
-    e.text.continue_here()
 
 
 def _combine_shared(e: Emitter, stmt: Store, total: Value) -> None:
@@ -262,17 +247,9 @@ def _first_lane(index: Affine) -> Affine:
     return Affine(index.terms, lane_values(index, 1)[0])
 
 
-def _identity(like: Value, kind: ReduceKind, dtype: DType) -> Value:
-    neutral = kind.identity(dtype)
-    if like.is_float:
-        return number(float(neutral), like)
-    return Value(like.element, str(int(neutral)), 0, 0)
-
-
 def _lane_by_lane(e: Emitter, stmt: Store) -> None:
     """Emit the store as scalar code, once per lane; lanes that guards exclude are branched over."""
-    lanes, mask, guards = e.lanes, e.lane_guard(), e.guards
-    assert lanes is not None
+    lanes, mask, guards = e.vector, e.lane_guard(), e.guards
     vectors = {var: index for var, index in e.env.items() if index.is_vector}
     if any(index.has_vector_symbol for index in vectors.values()):
         raise CodegenError(
@@ -289,28 +266,10 @@ def _lane_by_lane(e: Emitter, stmt: Store) -> None:
             if mask is None:
                 e.statement(stmt)
             else:
-                _where(e, mask, lane, stmt)
+                bit = e.text.define(f"extractelement {mask.typed}, i64 {lane}")
+                with e.only_if(bit, "lane", "next"):
+                    e.statement(stmt)
     e.lanes, e.guards = lanes, guards
-
-
-def _where(e: Emitter, mask: Value, lane: int, stmt: Stmt) -> None:
-    """Emit *stmt* in a branch that is taken if *mask* has the *lane*."""
-    text = e.text
-    then, done = text.fresh_label("lane"), text.fresh_label("next")
-    text.branch_if(text.define(f"extractelement {mask.typed}, i64 {lane}"), then, done)
-    text.start_block(then)
-    with e.nested_scope():
-        e.statement(stmt)
-    text.branch(done)
-    text.start_block(done)
-    text.continue_here()
-
-
-def _barrier(e: Emitter, stmt: Barrier) -> None:
-    raise CodegenError(
-        f"a {stmt.scope.value} barrier inside a loop program has no meaning on a CPU",
-        hint="parallel loops end with a barrier; block barriers need a CUDA target",
-    )
 
 
 def _prefetch(e: Emitter, stmt: Prefetch) -> None:
@@ -324,12 +283,6 @@ def _prefetch(e: Emitter, stmt: Prefetch) -> None:
         f"getelementptr i8, ptr {pointer}, i64 {lane_values(offset, 1)[0] * size}"
     )
     e.text.emit(f"call void @{name}(ptr {ahead}, i32 0, i32 2, i32 1)")
-
-
-def _of_blocks(e: Emitter, stmt: Stmt) -> None:
-    raise CodegenError(
-        f'only threads of a GPU block can run "{text(stmt)}"', hint="choose a CUDA target"
-    )
 
 
 _LOOPS: Mapping[ForKind, Callable[[Any, For], None]] = {
@@ -346,11 +299,5 @@ STATEMENTS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
     Let: _let,
     Alloc: _alloc,
     Store: _store,
-    Barrier: _barrier,
     Prefetch: _prefetch,
-    Shuffle: _of_blocks,
-    AsyncCopy: _of_blocks,
-    Commit: _of_blocks,
-    Wait: _of_blocks,
-    Fence: _of_blocks,
 }

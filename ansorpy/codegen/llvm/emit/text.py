@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from ansorpy.ir.dtypes import DType
 
 __all__ = [
-    "INLINE", "FunctionText", "Value", "element_bytes", "float_literal", "int_vector", "mask_bits",
-    "mask_literal", "register_type",
-    "storage_type",
+    "ATTRIBUTES", "INLINE", "FunctionText", "Value", "element_bytes", "float_literal", "int_vector",
+    "mask_bits", "mask_literal", "register_type", "storage_type", "type_of",
 ]  # fmt: skip
+
+ATTRIBUTES = "attributes #0 = { nounwind }"
+"""What a module defines for its functions, which all have these attributes."""
 
 INLINE = 1 << 20
 """The level of a value that is computed inside a body and cannot be hoisted."""
@@ -66,7 +68,7 @@ class Value:
 
     @property
     def type(self) -> str:
-        return f"<{self.lanes} x {self.element}>" if self.lanes else self.element
+        return type_of(self.element, self.lanes)
 
     @property
     def typed(self) -> str:
@@ -76,6 +78,11 @@ class Value:
     @property
     def is_float(self) -> bool:
         return self.element in ("float", "double")
+
+
+def type_of(element: str, lanes: int) -> str:
+    """The LLVM type of a vector of *lanes* elements; of a scalar if *lanes* is 0."""
+    return f"<{lanes} x {element}>" if lanes else element
 
 
 def float_literal(value: float, element: str) -> str:
@@ -117,9 +124,8 @@ class FunctionText:
     hoisted to the head of the loop) are such segments.
     """
 
-    def __init__(self, signature: str, attributes: str = "#0") -> None:
+    def __init__(self, signature: str) -> None:
         self._signature = signature
-        self._attributes = attributes
         self._segments: list[list[str]] = []
         self._names = 0
         self._labels = 0
@@ -172,7 +178,7 @@ class FunctionText:
 
     def render(self) -> str:
         body = "\n".join(line for segment in self._segments for line in segment)
-        return f"define {self._signature} {self._attributes} {{\nentry:\n{body}\n}}\n"
+        return f"define {self._signature} #0 {{\nentry:\n{body}\n}}\n"
 
     def call(self, result: str, name: str, arguments: Sequence[Value], flags: str = "") -> str:
         """The text of a call, without the name of its result."""

@@ -82,7 +82,7 @@ def load_transposed(e: Emitter, buffer: Buffer, expr: Load) -> Value | None:
     block = e.block
     if block is None or e.lanes is None:
         return None
-    width = e.lanes.width
+    width = e.vector.width
     group = block.step // width * width
     found = block.vectors.get((expr, group))
     if found is None:

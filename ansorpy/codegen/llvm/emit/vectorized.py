@@ -31,7 +31,7 @@ def emit_vectorized(e: Emitter, loop: For) -> None:
         serial_loop(e, loop)  # it is not directly in the loop whose lanes are open
         return
     space = vector_space(loop)
-    lanes = e.module.lanes_of(loop, space.body)
+    lanes = e.module.lanes[loop.var]
     if space.extent // lanes > _UNROLLED_CHUNKS:
         inner = space.extent // space.loops[0][1]
         if inner >= lanes:
@@ -49,7 +49,7 @@ def emit_blocks(e: Emitter, loop: For) -> None:
     """Emit unrolled *loop* around a vector loop: for each chunk in turn, all steps of *loop*."""
     assert isinstance(loop.body, For)
     space = vector_space(loop.body)
-    for chunk in chunks(space.extent, e.module.lanes_of(loop.body, space.body)):
+    for chunk in chunks(space.extent, e.module.lanes[loop.body.var]):
         e.block = Block.of(loop)
         for step in range(fixed(loop.extent)):
             e.block.step = step

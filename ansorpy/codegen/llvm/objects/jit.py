@@ -6,7 +6,6 @@ import atexit
 import ctypes
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.functions import TEAM
@@ -55,12 +54,7 @@ class LoadedObjects:
     def __enter__(self) -> LoadedObjects:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ansorpy.codegen.llvm.emit.text import ATTRIBUTES
 from ansorpy.codegen.llvm.objects.build import features_of, machine_of, optimised
 from ansorpy.target import Target
 
 __all__ = ["assembly_of", "ir_of"]
-
-_ATTRIBUTES = "attributes #0 = { nounwind }"
-"""Those of all functions that are emitted."""
 
 
 def ir_of(modules: Iterable[tuple[str, Target]]) -> str:
@@ -32,4 +30,4 @@ def assembly_of(ir: str, target: Target) -> str:
 def _stating(text: str, target: Target) -> str:
     """The module *text* whose functions say what they are compiled for."""
     stated = f'"target-cpu"="{target.cpu}" "target-features"="{features_of(target)}"'
-    return text.replace(_ATTRIBUTES, f"attributes #0 = {{ nounwind {stated} }}")
+    return text.replace(ATTRIBUTES, ATTRIBUTES.replace("nounwind", f"nounwind {stated}"))

@@ -67,16 +67,13 @@ def allocator(shape: Sequence[int], dtype: DTypeLike) -> Callable[[], NDArray[An
     if size < _HUGE_PAGE:
         return partial(np.empty if size <= _TINY else aligned_empty, extents, kind)
     unused: deque[mmap.mmap] = deque(maxlen=_KEPT)
-    holder = ctypes.c_char * (size + _HUGE_PAGE)
 
     def allocate() -> NDArray[Any]:
         try:
             area = unused.pop()  # atomic, like append: no lock is needed
         except IndexError:
             area, _ = _huge(size)
-        held: Any = holder.from_buffer(area)  # the base of the array, hence of all its views
-        weakref.finalize(held, unused.append, area).atexit = False
-        return np.ndarray(extents, kind, held, -_start(held) % _HUGE_PAGE)
+        return _lent(area, unused, extents, kind)
 
     return allocate
 
@@ -100,11 +97,18 @@ def sized_allocator(dtype: DTypeLike) -> Callable[[Sequence[int]], NDArray[Any]]
         if area is None or len(area) < size + _HUGE_PAGE:
             step = max(_HUGE_PAGE, 1 << (size.bit_length() - 3))
             area, _ = _huge(-(-size // step) * step)
-        held: Any = (ctypes.c_char * len(area)).from_buffer(area)
-        weakref.finalize(held, unused.append, area).atexit = False
-        return np.ndarray(shape, kind, held, -_start(held) % _HUGE_PAGE)
+        return _lent(area, unused, tuple(shape), kind)
 
     return allocate
+
+
+def _lent(
+    area: mmap.mmap, unused: deque[mmap.mmap], shape: tuple[int, ...], kind: np.dtype[Any]
+) -> NDArray[Any]:
+    """An array in *area*, which becomes unused once the array and all views of it are gone."""
+    held: Any = (ctypes.c_char * len(area)).from_buffer(area)  # the base of the array and its views
+    weakref.finalize(held, unused.append, area).atexit = False
+    return np.ndarray(shape, kind, held, -_start(held) % _HUGE_PAGE)
 
 
 def arranged(

@@ -151,3 +151,17 @@ def test_tensors_that_are_parts_of_others_are_read_and_written_where_they_lie(
     emulate({"parts": source}, tmp_path)("parts", [whole, made])
     np.testing.assert_array_equal(made[:, :4], whole[:, :4] + 1)
     np.testing.assert_array_equal(made[:, 4:], before[:, 4:])
+
+
+def test_bytes_that_the_loop_writes_are_not_loaded_in_advance() -> None:
+    data, apart = (buffer(name, 512, dtype=DType.INT8) for name in ("data", "out"))
+    k = Var("k")
+
+    def transposed(out: Buffer) -> str:
+        body = put(out, (tx * 64 + j * 16 + k,), at(data, tx * 64 + k * 4 + j))
+        loop = For(j, 4, ForKind.UNROLLED, For(k, 16, ForKind.VECTORIZED, body))
+        inputs = [] if out is data else [data]
+        return text(program(For(tx, 8, ForKind.THREAD_X, loop), inputs, [out]))
+
+    assert "turned(" in transposed(apart)
+    assert "turned(" not in transposed(data)

@@ -58,7 +58,7 @@ def test_kernels_get_addresses_and_sizes() -> None:
 
 
 def test_a_plan_is_stored_with_its_expressions() -> None:
-    code = packed(CudaCode("sm_80", "", b"cubin", PLAN, (), 0.0, ""), "k")
+    code = packed(CudaCode("", b"cubin", PLAN, (), 0.0), "k")
     assert PACKING.unpack(code.code) == (PLAN, b"cubin")
     for known, wrong in ((b'"sum"', b'"gum"'), (b",4000,1]", b",-100,1]")):
         assert known in code.code

@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.codegen.cuda.passes.write_out_choices import written_choices
 from ansorpy.ir.builders import select
-from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, walk
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, walk
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import For, ForKind, Program, Store, expressions, walk_stmts
 from tests.codegen.programs import ZERO, at, buffer, program, put
@@ -92,3 +92,16 @@ def test_what_the_statements_write_is_read_in_its_place() -> None:
     assert "once" not in {s.buffer.name for s in walk_stmts(found.body) if isinstance(s, Store)}
     want = results(source, np.random.default_rng(5))
     np.testing.assert_array_equal(results(found, np.random.default_rng(5)), want)
+
+
+@pytest.mark.parametrize("where", ["condition", "index"])
+def test_what_depends_on_what_the_statements_write_is_read_in_its_place(where: str) -> None:
+    first = at(OUT, 0, c)
+    if where == "condition":
+        guarded = select(first > 0.0, at(X, 5, c), ZERO)
+    else:
+        guarded = select(c < 20, at(X, select(first > 0.0, as_expr(5), as_expr(4)), c), ZERO)
+    source = transform(select(p.equal(0), at(X, 0, c), guarded + at(X, p, c)))
+    found = written_choices(source)
+    want = results(source, np.random.default_rng(6))
+    np.testing.assert_array_equal(results(found, np.random.default_rng(6)), want)
