@@ -24,7 +24,7 @@ def aliases_of(items: Iterable[str]) -> dict[str, str]:
         if not (output and sign and given):
             raise UsageError(f"{item!r} does not pair an output with an input", hint=_HINT)
         if output in found:
-            raise UsageError(f"output {output!r} is paired twice: {found[output]!r} and {given!r}")
+            raise _twice(output, found[output], given)
         found[output] = given
     return found
 
@@ -35,20 +35,21 @@ def matching_pairs(
     """The input of each output that *aliases* pair, where patterns stand for several.
 
     Raises:
-        UsageError: A name is unknown, an input is paired twice, or a pattern fits nothing.
+        UsageError: A name is unknown, one is paired twice, or a pattern fits nothing.
     """
     found: dict[str, str] = {}
     for output, given in aliases.items():
-        pairs = _pairs(output, given, outputs)
-        for name, other in pairs.items():
+        for name, other in _pairs(output, given, outputs).items():
             _require("output", name, outputs)
             _require("input", other, inputs)
+            if name in found:
+                raise _twice(name, found[name], other)
             if other in found.values():
                 raise UsageError(
                     f"two outputs cannot share the memory of input {other!r}",
                     hint="pair each input with one output",
                 )
-        found |= pairs
+            found[name] = other
     return found
 
 
@@ -71,6 +72,13 @@ def _pairs(output: str, given: str, outputs: Sequence[str]) -> dict[str, str]:
 def _filled(pattern: str, match: re.Match[str]) -> str:
     first, *parts = pattern.split("*")
     return first + "".join(text + part for text, part in zip(match.groups(), parts, strict=True))
+
+
+def _twice(output: str, first: str, second: str) -> UsageError:
+    return UsageError(
+        f"output {output!r} is paired twice: {first!r} and {second!r}",
+        hint="pair each output with one input",
+    )
 
 
 def _require(kind: str, name: str, known: Sequence[str]) -> None:

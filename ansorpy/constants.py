@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from shlex import quote
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ansorpy.arrays import Array
 from ansorpy.errors import ForeignFile, UsageError
 
 __all__ = ["constant_flags", "constant_text", "constants_of"]
@@ -36,10 +36,10 @@ def constants_of(items: Iterable[str]) -> dict[str, ArrayLike]:
     return found
 
 
-def _from_file(name: str, path: str) -> NDArray[Any]:
+def _from_file(name: str, path: str) -> Array:
     try:
         with open(path, "rb") as file:
-            array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no .npy file"
         raise ForeignFile(
@@ -57,12 +57,12 @@ def _parsed(name: str, text: str) -> ArrayLike:
     return value
 
 
-def constant_text(name: str, value: ArrayLike) -> str:
-    """``axes=[0,1]``: inverse of :func:`constants_of`; ``mask=@FILE.npy`` for many numbers."""
+def constant_text(value: ArrayLike) -> str:
+    """``[0,1]``: *value* as :func:`constants_of` reads it; ``@FILE.npy`` for many numbers."""
     array = np.asarray(value)
     if array.size > _MOST_SHOWN:
-        return f"{name}=@FILE.npy"
-    return f"{name}={json.dumps(array.tolist(), separators=(',', ':'))}"
+        return "@FILE.npy"
+    return json.dumps(array.tolist(), separators=(",", ":"))
 
 
 def constant_flags(names: Iterable[str]) -> str:

@@ -48,6 +48,8 @@ class UnsupportedRow:
         node: The first node, or the tensor.
         op: Its operator; of a tensor, what it is to the model (``input``).
         attribute: The attribute, operand or type at fault.
+        shape: The shapes of its operands.
+        advice: What to do instead.
         needs: Inputs that need only be constant.
         bound: A tensor that needs only have a bound; empty if there is none.
         domain: That of the operator; empty for onnx's own.

@@ -63,16 +63,10 @@ def grid(
         f'<th style="text-align:{side};padding:0 .6em;border-bottom:{_LINE}">{escape(cell)}</th>'
         for cell, side in zip(heading, sides, strict=True)
     )
-    others = "".join(
-        f"<tr>{''.join(_cell(*pair) for pair in zip(row, _aligned(sides), strict=True))}</tr>"
-        for row in rows
-    )
+    styles = [f"text-align:{side};" for side in sides]
+    others = "".join(f"<tr>{''.join(map(_cell, row, styles))}</tr>" for row in rows)
     caption = f'<caption style="text-align:left">{escape(title)}</caption>' if title else ""
     return f'<table style="{_TABLE}">{caption}<tr>{first}</tr>{others}</table>'
-
-
-def _aligned(sides: Sequence[str]) -> list[str]:
-    return [f"text-align:{side};" for side in sides]
 
 
 def _cell(text: str, style: str = "text-align:left;") -> str:

@@ -43,8 +43,6 @@ __all__ = [
     "supports_device",
 ]  # fmt: skip
 
-Given = Array | list[Array] | None
-"""A tensor, a sequence of tensors, or an optional value that has none."""
 _Shapes = list[tuple[int, ...]] | None
 """The shapes of the tensors in a sequence or optional value, which may have none."""
 _Key = tuple[object, ...]
@@ -94,10 +92,12 @@ class Prepared(BackendRep):
             UsageError: An input is missing, unknown, or of another shape or type.
         """
         feeds, shapes = self._tensors(self._by_name(inputs))
-        made = self._made(feeds, shapes)
-        return tuple(_made(info, made) for info in self.model.graph.output)
+        made = self._results(feeds, shapes)
+        return tuple(_output(info, made) for info in self.model.graph.output)
 
-    def _made(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> dict[str, Array]:
+    def _results(
+        self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]
+    ) -> dict[str, Array]:
         """The output tensors by name."""
         while True:
             compiled = self._for(feeds, shapes)
@@ -178,6 +178,9 @@ class Prepared(BackendRep):
         """The code for the pinned values in *feeds*; more may turn out to be needed."""
         while True:
             arguments = self._shaped(feeds, shapes)
+            missing = [name for name in self.pinned if name not in feeds]
+            if missing:
+                raise UsageError(f"the model was not given input {missing[0]!r}")
             values = {name: feeds[name] for name in self.pinned}
             known = tuple((value.tobytes(), value.shape) for value in values.values())
             key = (known, str(arguments.get("shapes")))
@@ -208,12 +211,18 @@ class AnsorpyBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether the operators of *model* can be compiled, perhaps once some inputs are known."""
+        """Whether :meth:`prepare` takes *model*: it can be compiled, perhaps once inputs are known.
+
+        Raises:
+            ForeignFile: It is not a valid model.
+        """
+        if not cls.supports_device(device):
+            return False
         try:
-            load(model)
-        except UnsupportedModel as error:
-            return bool(error.needs)
-        return cls.supports_device(device)
+            cls.prepare(model, device)
+        except UnsupportedModel:
+            return False
+        return True
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
@@ -301,7 +310,7 @@ def _kind(device: str) -> str:
     return device.partition(":")[0].upper()
 
 
-def _made(info: ValueInfoProto, made: Mapping[str, Array]) -> Any:
+def _output(info: ValueInfoProto, made: Mapping[str, Array]) -> Any:
     """The output *info* of a model, all of whose tensors are *made*."""
     if not is_listed(info.type) or info.name in made:
         return made[info.name]

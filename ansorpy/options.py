@@ -41,6 +41,8 @@ class Option:
         metavar: Placeholder for its value in ``--help``.
         least: The smallest number accepted.
         parse: Parses the texts of an option that may be repeated.
+        text: Writes one value of such an option, given it and its name, as *parse* reads it
+            behind ``NAME=``.
         python: Further values that Python takes, for docstrings.
     """
 
@@ -50,6 +52,7 @@ class Option:
     metavar: str | None = None
     least: int | None = None
     parse: Callable[[list[str]], object] | None = None
+    text: Callable[[Any, str], str] = lambda value, name: str(value)
     python: str = ""
 
 

@@ -1,20 +1,34 @@
-"""Quantities written as text: durations, latencies, sizes in bytes."""
+"""Numbers as users read and write them: counts, durations, latencies, sizes in bytes."""
 
 from __future__ import annotations
 
 import re
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
+from typing import SupportsInt, TypeGuard
 
 from ansorpy.errors import UsageError
 
-__all__ = ["bytes_of", "duration_text", "latency_of", "latency_text", "seconds_of"]
+__all__ = [
+    "bytes_of", "counted", "duration_text", "is_whole", "latency_of", "latency_text", "ms_of",
+    "seconds_of",
+]  # fmt: skip
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _BYTES = {
     "": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20,
     "GiB": 1 << 30,
 }  # fmt: skip
+
+
+def is_whole(value: object) -> TypeGuard[SupportsInt]:
+    """Whether *value* is an integer, also one of numpy; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 thread`` or ``2 threads``: *number* of what *thing* is one of."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def seconds_of(duration: float | str) -> float:
@@ -52,6 +66,11 @@ def latency_text(seconds: float) -> str:
     if seconds >= 1e-3:
         return f"{seconds * 1e3:.3f} ms"
     return f"{seconds * 1e6:.{1 if seconds >= 1e-5 else 3}f} us"
+
+
+def ms_of(seconds: float | None) -> float | None:
+    """*seconds* in milliseconds, as JSON has them; None if they are not known."""
+    return None if seconds is None else seconds * 1e3
 
 
 def latency_of(latency: float | str) -> float:

@@ -25,9 +25,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property, partial
-from importlib import import_module
 from inspect import getdoc, isroutine
 from os import PathLike, fspath
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from ansorpy.errors import UsageError
@@ -182,8 +182,7 @@ class Registry(Generic[T]):
         if name in self._own:
             return self._own[name]
         if name in self._homes:
-            module, _, attribute = self._homes[name].partition(":")
-            return cast(Callable[[], T], getattr(import_module(module), attribute))
+            return cast(Callable[[], T], resolve_name(self._homes[name]))
         if name in self._installed:
             installed = self._installed[name].load()
             self._demand_part(installed)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from shlex import quote
 from typing import TypeAlias
 
 from ansorpy.errors import UsageError
+from ansorpy.quantities import is_whole
 
 __all__ = [
     "AnyBound", "Bound", "bound_flag", "bound_of", "bound_text", "bounds_of", "known_bounds",
@@ -55,10 +55,7 @@ def written_bounds(given: Mapping[str, AnyBound] | None) -> dict[str, str]:
     Raises:
         UsageError: As :func:`bound_of`.
     """
-    return {
-        name: bound_text(name, bound).removeprefix(f"{name}=")
-        for name, bound in known_bounds(given).items()
-    }
+    return {name: bound_text(bound, name) for name, bound in (given or {}).items()}
 
 
 def bound_of(given: AnyBound, name: str) -> Bound:
@@ -75,7 +72,7 @@ def bound_of(given: AnyBound, name: str) -> Bound:
 
 
 def _is_range(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and all(map(_is_whole, given))
+    return isinstance(given, tuple) and len(given) == 2 and all(map(is_whole, given))
 
 
 def _parsed(text: str, name: str) -> tuple[int, int]:
@@ -86,7 +83,7 @@ def _parsed(text: str, name: str) -> tuple[int, int]:
 
 
 def _range(given: object, name: str) -> tuple[int, int]:
-    if isinstance(given, Integral) and not isinstance(given, bool):
+    if is_whole(given):
         return _plain(0, int(given), name)
     if isinstance(given, tuple) and _is_range(given):
         return _plain(int(given[0]), int(given[1]), name)
@@ -99,13 +96,13 @@ def _plain(low: int, high: int, name: str) -> tuple[int, int]:
     return low, high
 
 
-def _is_whole(number: object) -> bool:
-    return isinstance(number, Integral) and not isinstance(number, bool)
+def bound_text(given: AnyBound, name: str) -> str:
+    """``0..100``: the bound *given* of the tensor *name*, as :func:`bounds_of` reads it.
 
-
-def bound_text(name: str, bound: Bound) -> str:
-    """``trip=0..100``: inverse of :func:`bounds_of`."""
-    return f"{name}={','.join(f'{low}..{high}' for low, high in bound)}"
+    Raises:
+        UsageError: As :func:`bound_of`.
+    """
+    return ",".join(f"{low}..{high}" for low, high in bound_of(given, name))
 
 
 def bound_flag(name: str) -> str:

@@ -7,14 +7,17 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf, log, sqrt
-from numbers import Integral
 from pathlib import Path
 from typing import TypeAlias
 
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.quantities import is_whole
 
-__all__ = ["AnySize", "Size", "SizeRange", "dims_of", "shapes_of", "size_of"]
+__all__ = [
+    "AnySize", "Size", "SizeRange", "dims_of", "shape_text", "shapes_of", "size_of", "size_text",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,9 @@ class SizeRange:
         >>> SizeRange(1, 32, calls=((1, 6), (32, 2))).weights([1, 8, 32])
         (0.75, 0.0, 0.25)
         """
-        pairs = zip(sizes, sizes[1:], strict=False)
-        edges = [-inf, *(sqrt(max(a, 1) * b) for a, b in pairs), inf]
+        edges = [-inf, *(sqrt(max(a, 1) * b) for a, b in pairwise(sizes)), inf]
         below = [self._share_below(edge) for edge in edges]
-        return tuple(b - a for a, b in zip(below, below[1:], strict=False))
+        return tuple(b - a for a, b in pairwise(below))
 
     def _share_below(self, size: float) -> float:
         """The share of calls of less than *size*, or exactly that."""
@@ -126,9 +128,9 @@ def size_of(given: AnySize, what: str) -> Size:
         return _plain(given)
     if isinstance(given, str):
         return _parsed(given, what)
-    if isinstance(given, Integral) and not isinstance(given, bool):
+    if is_whole(given):
         return _counted(int(given), what)
-    if not isinstance(given, Sequence) or not all(map(_is_whole, given)):
+    if not isinstance(given, Sequence) or not all(map(is_whole, given)):
         raise UsageError(f"{given!r} is not a size of {what}", hint=_IN_PYTHON)
     numbers = [int(number) for number in given]
     if not isinstance(given, tuple):
@@ -171,6 +173,24 @@ def shapes_of(items: Iterable[str]) -> dict[str, tuple[Size, ...]]:
         sizes = re.findall(axis, match[2])
         found[match[1]] = tuple(size_of(s, f"{match[1]}[{d}]") for d, s in enumerate(sizes))
     return found
+
+
+def size_text(given: AnySize, what: str) -> str:
+    """``1..512``: the size *given* of *what*, as :func:`dims_of` reads it.
+
+    Raises:
+        UsageError, ForeignFile: As :func:`size_of`.
+    """
+    return str(size_of(given, what))
+
+
+def shape_text(given: Sequence[AnySize], what: str) -> str:
+    """``1x3x64..320``: the shape *given* of *what*, as :func:`shapes_of` reads it.
+
+    Raises:
+        UsageError, ForeignFile: As :func:`size_of`.
+    """
+    return "x".join(size_text(size, what) for size in given)
 
 
 def _parsed(text: str, what: str) -> Size:
@@ -227,7 +247,3 @@ def _counted(number: int, what: str) -> int:
     if number < 0:
         raise UsageError(f"{what} has size {number}; no size may be negative")
     return number
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, Integral) and not isinstance(number, bool)

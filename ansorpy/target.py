@@ -15,6 +15,7 @@ from functools import cache
 from typing import Protocol
 
 from ansorpy.errors import UsageError
+from ansorpy.quantities import counted
 from ansorpy.rates import Rates
 from ansorpy.registry import Registry
 
@@ -86,7 +87,7 @@ class Target:
     def __repr__(self) -> str:
         where = self.cpu if not self.triple else f"{self.cpu} of {self.triple}".removeprefix(" of ")
         known = [self.name, where if where != self.name else ""]
-        known.append(f"{self.cores} core{'s' if self.cores > 1 else ''}")
+        known.append(counted(self.cores, "core"))
         return f"<Target {', '.join(filter(None, known))}, {self.vector_bits}-bit vectors>"
 
     @staticmethod

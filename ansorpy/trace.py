@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ansorpy.errors import ForeignFile
+from ansorpy.quantities import counted
 
 __all__ = ["Slice", "Trace"]
 
@@ -95,10 +96,7 @@ class Trace:
         return path
 
     def __repr__(self) -> str:
-        slices, tracks = (
-            f"{count} {word}{'' if count == 1 else 's'}"
-            for count, word in ((len(self.slices), "slice"), (len(self.tracks), "track"))
-        )
+        slices, tracks = counted(len(self.slices), "slice"), counted(len(self.tracks), "track")
         return f"<Trace of {self.name}: {slices} on {tracks}, {self.length_us:.4g} us>"
 
 

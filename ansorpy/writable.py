@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 
 from ansorpy.errors import UsageError
 
-__all__ = ["demand_folders", "demand_writable", "replacing"]
+__all__ = ["demand_folders", "demand_writable", "replacing", "write_whole"]
 
 
 def demand_writable(*paths: Path) -> None:
@@ -54,6 +54,19 @@ def replacing(path: Path) -> Iterator[Path]:
         made = Path(folder, path.name)
         yield made
         os.replace(made, path)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write *text* to the file *path*, which keeps what it had if that fails.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        with replacing(path) as made:
+            made.write_text(text)
+    except OSError as error:
+        raise _refused(path, error, "check the folder, its free space and permissions") from None
 
 
 def _refused(path: Path, error: OSError, hint: str) -> UsageError:

@@ -40,6 +40,7 @@ def test_stars_stand_for_the_same_text() -> None:
         ({"b*": "x*"}, "no output is called b*"),
         ({"a*": "x*"}, "the network has no input 'x2'"),
         ({"a1": "x1", "a2": "x1"}, "two outputs cannot share the memory of input 'x1'"),
+        ({"a1": "x", "a*": "x*"}, "output 'a1' is paired twice: 'x' and 'x1'"),
     ],
 )
 def test_names_that_do_not_exist_are_refused(aliases: Mapping[str, str], message: str) -> None:

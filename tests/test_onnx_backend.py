@@ -56,9 +56,9 @@ def test_sequences_are_lists() -> None:
         [sequence("longer"), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(np.array(n), m) for n, m in ((0, "first"), (-1, "last"))],
     )  # fmt: skip
-    ready = onnx_backend.prepare(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    assert onnx_backend.is_compatible(model)
+    ready = onnx_backend.prepare(model)
     rng = np.random.default_rng(3)
     for shapes, versions in (([(3,), (2, 4)], 1), ([(3,), (2, 4)], 1), ([(5,)], 2)):
         given = [rng.standard_normal(shape, np.float32) for shape in shapes]
@@ -101,10 +101,13 @@ def test_what_is_refused() -> None:
         helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [info], [output])
     )
     assert not onnx_backend.is_compatible(texts) and onnx_backend.is_compatible(summed())
+    assert not onnx_backend.is_compatible(summed(), "TPU")
     with pytest.raises(UnsupportedModel):
         onnx_backend.prepare(texts)
     with pytest.raises(UsageError, match="2 inputs were given, but the model takes 3"):
         onnx_backend.run_model(summed(), [np.ones((3, 5), np.float32), np.array([0])])
+    with pytest.raises(UsageError, match="was not given input 'axes'"):
+        onnx_backend.run_model(summed(), {"x": np.ones((3, 5), np.float32), "times": np.float32()})
 
 
 def test_inputs_that_are_found_to_be_needed_later() -> None:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from math import inf, nan
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.quantities import bytes_of, latency_of, seconds_of
+from ansorpy.quantities import bytes_of, counted, is_whole, latency_of, ms_of, seconds_of
+
+
+def test_numbers() -> None:
+    assert is_whole(np.int64(3)) and not is_whole(True) and not is_whole(3.0)
+    assert [counted(n, "trial") for n in (0, 1, 2)] == ["0 trials", "1 trial", "2 trials"]
+    assert ms_of(2e-3) == 2.0 and ms_of(None) is None
 
 
 @pytest.mark.parametrize(

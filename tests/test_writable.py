@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.writable import demand_folders, demand_writable, replacing
+from ansorpy.writable import demand_folders, demand_writable, replacing, write_whole
 
 
 def test_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +58,21 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path) -> None
         made.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_text_that_cannot_be_written_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(path: Path, text: str) -> int:
+        path.write_bytes(text.encode()[: len(text) // 2])
+        raise OSError(ENOSPC, "No space left on device")
+
+    path = tmp_path / "model.txt"
+    write_whole(path, "old")
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(UsageError, match=f"cannot write {path}: No space left"):
+        write_whole(path, "new")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
 @contextmanager

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from numpy.typing import ArrayLike
 
 from ansorpy.aliases import aliases_of
-from ansorpy.constants import constants_of
+from ansorpy.constants import constant_text, constants_of
 from ansorpy.errors import UsageError
 from ansorpy.options import Option
 from ansorpy.registry import Choice
-from ansorpy.size_bounds import AnyBound, bounds_of
-from ansorpy.size_ranges import AnySize, dims_of, shapes_of
+from ansorpy.size_bounds import AnyBound, bound_text, bounds_of
+from ansorpy.size_ranges import AnySize, dims_of, shape_text, shapes_of, size_text
 
 if TYPE_CHECKING:
     from ansorpy.cost.protocol import CostModel
@@ -144,6 +144,7 @@ class SizeArguments(TypedDict, total=False):
             flag="--shape",
             metavar="NAME=1x3x48x64..1280",
             parse=shapes_of,
+            text=shape_text,
         ),
     ]
     dims: Annotated[
@@ -154,6 +155,7 @@ class SizeArguments(TypedDict, total=False):
             flag="--dim",
             metavar="NAME=N..M",
             parse=dims_of,
+            text=size_text,
             python="Also (1, 512), (320, 1280, 32) and [1, 8, 32].",
         ),
     ]
@@ -165,6 +167,7 @@ class SizeArguments(TypedDict, total=False):
             flag="--const",
             metavar="NAME=VALUE",
             parse=constants_of,
+            text=lambda value, name: constant_text(value),
         ),
     ]
     bounds: Annotated[
@@ -175,6 +178,7 @@ class SizeArguments(TypedDict, total=False):
             flag="--bound",
             metavar="NAME=N",
             parse=bounds_of,
+            text=bound_text,
             python="Also (1, 100) and lists.",
         ),
     ]

@@ -20,6 +20,7 @@ from ansorpy.api.arguments import (
     CompileArguments,
     NetworkArguments,
     SearchArguments,
+    SizeArguments,
     demand_by_name,
 )
 from ansorpy.api.assemble import model_of
@@ -167,7 +168,8 @@ class Networks:
     @property
     def task_weights(self) -> dict[Task, float]:
         """:attr:`weights` by task."""
-        return {task: self.weights[key] for key, task in self.tasks.items()}
+        weights = self.weights
+        return {task: weights[key] for key, task in self.tasks.items()}
 
     def cut(self, decided: Callable[[Project], Project]) -> Networks:
         """The same networks, each with its regions partitioned by *decided*."""
@@ -186,15 +188,9 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
     projects = []
     with profiled(Activity.OPEN):
         for spec in specs:
+            sizes = those(SizeArguments, vars(spec))
             found = open_project(
-                spec.model,
-                request,
-                shapes=spec.shapes,
-                dims=spec.dims,
-                alias=spec.alias,
-                constants=spec.constants,
-                bounds=spec.bounds,
-                needs_workers=_needs_workers(request),
+                spec.model, request, needs_workers=_needs_workers(request), **sizes
             )
             found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
             projects.append(replace(found, name=spec.name or found.name))
@@ -234,7 +230,7 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
     with open_tuner(request) as tuner:
         weights = networks.task_weights
         request.listener(Planned(networks.projects, request, tuner.plan(weights)))
-        tuner.run(
+        tuner.tune(
             weights,
             networks.tuned,
             lambda tuning: _report(networks, tuner, tuning),
@@ -311,6 +307,7 @@ def compile(
         KeyboardInterrupt: The user stopped the search.
     """
     network = those(NetworkArguments, arguments)
+    demand_by_name(network)
     if _is_of_torch(model):
         found = import_module(_TORCH).network_of(model, example_inputs, dynamic_shapes)
         network["constants"] = {**found.constants, **(network.get("constants") or {})}

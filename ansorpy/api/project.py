@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Unpack
 
 import onnx
-from numpy.typing import ArrayLike
 
+from ansorpy.api.arguments import SizeArguments
 from ansorpy.api.request import Request, require_memory
 from ansorpy.api.sized.task_group import TaskGroup
 from ansorpy.codegen.backends import codegen_of
@@ -28,9 +29,9 @@ from ansorpy.ir.extents import least, most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers.started import start_server
+from ansorpy.options import completed
 from ansorpy.runtime.footprint import bytes_text
-from ansorpy.size_bounds import AnyBound
-from ansorpy.size_ranges import AnySize, SizeRange
+from ansorpy.size_ranges import SizeRange
 from ansorpy.target import Target
 
 __all__ = ["Project", "imported", "memory_hint", "open_project"]
@@ -216,23 +217,18 @@ def memory_hint(bytes_needed: int) -> str:
 
 
 def imported(
-    model: str | Path | onnx.ModelProto,
-    target: Target,
-    *,
-    shapes: Mapping[str, Sequence[AnySize]] | None = None,
-    dims: Mapping[str, AnySize] | None = None,
-    alias: Mapping[str, str] | None = None,
-    constants: Mapping[str, ArrayLike] | None = None,
-    bounds: Mapping[str, AnyBound] | None = None,
+    model: str | Path | onnx.ModelProto, target: Target, **sizes: Unpack[SizeArguments]
 ) -> Imported:
     """The graph of *model* as programs for *target* compute it; raises as :func:`open_project`."""
-    found = load_with_ranges(model, shapes, dims, constants, bounds)
+    given = completed(SizeArguments, sizes)
+    alias = given.pop("alias") or {}
+    found = load_with_ranges(model, **given)
     if alias and target.capability:
         raise UsageError(
             f"outputs cannot share the memory of inputs in programs for {target.name}",
             hint="compile without alias",
         )
-    graph = with_aliases(found.graph, alias or {})
+    graph = with_aliases(found.graph, alias)
     return replace(found, graph=without_routines(graph) if target.capability else graph)
 
 
@@ -240,15 +236,12 @@ def open_project(
     model: str | Path | onnx.ModelProto,
     request: Request,
     *,
-    shapes: Mapping[str, Sequence[AnySize]] | None = None,
-    dims: Mapping[str, AnySize] | None = None,
-    alias: Mapping[str, str] | None = None,
-    constants: Mapping[str, ArrayLike] | None = None,
-    bounds: Mapping[str, AnyBound] | None = None,
     needs_workers: bool = False,
+    **sizes: Unpack[SizeArguments],
 ) -> Project:
     """Import *model* and partition it into tasks.
 
+    *sizes* are what its file leaves open (:class:`~ansorpy.api.arguments.SizeArguments`).
     If the caller *needs_workers* next, those of a large network start while it is optimised.
 
     Raises:
@@ -258,10 +251,7 @@ def open_project(
             the input whose memory it should share, or the tensors exceed this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    found = imported(
-        model, request.target, shapes=shapes, dims=dims, alias=alias, constants=constants,
-        bounds=bounds,
-    )  # fmt: skip
+    found = imported(model, request.target, **sizes)
     graph = found.graph
     if needs_workers and len(graph.nodes) >= _MANY_NODES:
         start_server()

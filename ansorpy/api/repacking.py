@@ -8,7 +8,7 @@ from typing import Unpack
 
 from numpy.typing import ArrayLike
 
-from ansorpy.api.arguments import SearchArguments
+from ansorpy.api.arguments import SearchArguments, SizeArguments
 from ansorpy.api.assemble import kernels_median_s, tasks_of
 from ansorpy.api.display.shown import shown
 from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
@@ -17,6 +17,7 @@ from ansorpy.api.request import Request
 from ansorpy.graph.choices import UnknownWay
 from ansorpy.graph.cuts import Cutting
 from ansorpy.graph.network import Network
+from ansorpy.options import those
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.target import Target
@@ -64,12 +65,8 @@ class NetworkPrograms:
         )  # fmt: skip
 
     def _network(self, constants: Mapping[str, ArrayLike]) -> Network:
-        spec = self.spec
-        graph = imported(
-            spec.model, self.target, shapes=spec.shapes, dims=spec.dims, alias=spec.alias,
-            constants=constants, bounds=spec.bounds,
-        ).graph  # fmt: skip
-        return self.cutting.network(graph)
+        sizes = those(SizeArguments, vars(self.spec)) | {"constants": constants}
+        return self.cutting.network(imported(self.spec.model, self.target, **sizes).graph)
 
 
 def compile_programs(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,13 +30,13 @@ from ansorpy.cost.splits import split
 from ansorpy.cost.static_linear import StaticLinear, fitted_weights, static_terms
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.ranking import Evaluated
-from ansorpy.ir.task import Precision, Task
+from ansorpy.ir.task import Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset, read_dataset
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record, TaskRow
 from ansorpy.target import Target, family_of
-from ansorpy.writable import replacing
+from ansorpy.writable import write_whole
 
 __all__ = [
     "FittedWeights", "TrainedModel", "evaluate_models", "fit_weights", "load_dataset",
@@ -71,12 +71,8 @@ class TrainedModel:
     held_out: tuple[Judged, ...]
 
     def save(self, path: Path) -> None:
-        """Write the model to *path* as a whole; raises :class:`UsageError` if that fails."""
-        try:
-            with replacing(path) as made:
-                made.write_text(self.model.text())
-        except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        """Write the model to *path*; raises :class:`UsageError` if that fails."""
+        write_whole(path, self.model.text())
 
 
 @contextmanager
@@ -368,6 +364,4 @@ def _programs(database: Database, records: Iterable[Record]) -> Iterator[tuple[R
 
 def _task(database: Database, row: TaskRow, target: Target) -> Task:
     dag = database.definitions.get(row.definition)
-    known: dict[str, Precision] = {name: name for name in get_args(Precision)}
-    precision = known.get(row.precision, "default")
-    return Task(dag, target, row.threads, precision, row.reuse_distance_bytes, row.name)
+    return Task(dag, target, row.threads, row.precision, row.reuse_distance_bytes, row.name)

@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 import onnx.helper
 from google.protobuf.message import Message
-from numpy.typing import NDArray
+
+from ansorpy.arrays import Floats
 
 __all__ = ["FinalSoftmax", "save", "softmax_inputs_as_outputs", "with_fields"]
 
@@ -32,7 +33,7 @@ class FinalSoftmax:
     axis: int
     flattens: bool
 
-    def rows(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rows(self, array: Floats) -> Floats:
         """Reshape *array* as the softmax's input, with one normalized group per row."""
         if self.flattens:
             return array.reshape(int(np.prod(array.shape[: self.axis], dtype=np.int64)), -1)

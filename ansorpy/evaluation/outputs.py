@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ansorpy.arrays import Array
 from ansorpy.evaluation.tables import Table
 
 __all__ = ["outputs_json", "outputs_table"]
-
-Array = NDArray[np.generic]
 
 
 def outputs_json(outputs: Mapping[str, Array]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 from ansorpy.errors import VerificationFailed
 from ansorpy.evaluation.tables import Table
 from ansorpy.ir.prove import Finding, Proof, Verdict
+from ansorpy.quantities import counted
 
 __all__ = ["ProofCounts", "StaticVerification"]
 
@@ -43,9 +44,8 @@ class ProofCounts:
         )
 
     def __str__(self) -> str:
-        programs = f"{self.programs} program{'s' if self.programs != 1 else ''}"
-        text = f"memory safety of {programs}: {self.proved} claims proved, {self.refuted} refuted"
-        text += f", {self.undecided} undecided"
+        text = f"memory safety of {counted(self.programs, 'program')}: {self.proved} claims proved"
+        text += f", {self.refuted} refuted, {self.undecided} undecided"
         if self.by_data:
             text += f" ({self.by_data} because of data)"
         return text + (f", {self.unfinished} not finished" if self.unfinished else "")

@@ -12,6 +12,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Session, TaskRow
 from ansorpy.measure.result import TrialKind
 from ansorpy.profiler import Activity
+from ansorpy.quantities import ms_of
 from ansorpy.tasks.task_trials import TaskTrials
 
 __all__ = [
@@ -69,7 +70,7 @@ class TaskSummary:
             "reuse_distance_bytes": self.reuse_distance_bytes,
             "flops": self.flops,
             "trials": self.trials,
-            "best_ms": None if self.best_s is None else self.best_s * 1e3,
+            "best_ms": ms_of(self.best_s),
             "gflops": self.gflops,
             "failures": failures,
         }

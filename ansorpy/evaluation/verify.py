@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ansorpy.arrays import Array, Floats, Masks
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.evaluation.onnx_edit import FinalSoftmax
 from ansorpy.evaluation.tables import Table
@@ -21,8 +21,6 @@ DEFAULT_TOLERANCE = 2e-5
 
 # A float32 probability below this no longer determines its logit accurately.
 LEAST_PROBABILITY = 1e-30
-
-Array = NDArray[np.generic]
 
 
 @dataclass(frozen=True)
@@ -217,9 +215,7 @@ def _check_logits(
     return _check_rows(label, logs, theirs, tolerance)
 
 
-def _check_rows(
-    name: str, ours: NDArray[np.float64], theirs: NDArray[np.float64], tolerance: float
-) -> OutputCheck:
+def _check_rows(name: str, ours: Floats, theirs: Floats, tolerance: float) -> OutputCheck:
     """Compare the likely logits of each row, up to a constant, with the magnitude of the row's."""
     likely = _likely(theirs)
     difference = np.where(likely, ours, 0.0) - np.where(likely, theirs, 0.0)
@@ -231,7 +227,7 @@ def _check_rows(
     return OutputCheck(name, error, largest, tolerance)
 
 
-def _likely(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _likely(logits: Floats) -> Masks:
     """Where the probabilities of rows of *logits* are not below the least."""
     with np.errstate(divide="ignore", invalid="ignore"):  # rows without finite logits
         below = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
@@ -239,7 +235,7 @@ def _likely(logits: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(logs > np.log(LEAST_PROBABILITY))
 
 
-def _magnitudes(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _magnitudes(logits: Floats) -> Floats:
     """For each row the largest magnitude of its likely logits, but no less than any row's range.
 
     So rounding in a row of small logits is not compared with these.  A range is small, even if all
@@ -253,9 +249,7 @@ def _magnitudes(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(magnitudes > 0.0, magnitudes, 1.0)
 
 
-def _checked(
-    name: str, ours: NDArray[np.float64], theirs: NDArray[np.float64], tolerance: float
-) -> OutputCheck:
+def _checked(name: str, ours: Floats, theirs: Floats, tolerance: float) -> OutputCheck:
     largest = float(np.abs(theirs).max(initial=0.0))
     difference = float(np.abs(ours - theirs).max(initial=0.0))
     error = difference / largest if largest > 0 else difference

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 import onnxruntime
 
+from ansorpy.arrays import Array
 from ansorpy.evaluation.bench.handlers import opened, reporting
 from ansorpy.evaluation.engines.ort import cpu_session
-from ansorpy.evaluation.engines.protocol import Array, Shapes
+from ansorpy.evaluation.engines.protocol import Shapes
 from ansorpy.evaluation.inputs import random_value
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler

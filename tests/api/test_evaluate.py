@@ -24,6 +24,7 @@ from ansorpy.measure.gpu import devices
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.target import Target
 from tests.evaluation.test_bench import free_units
+from tests.frontend.test_pinned import summed
 from tests.graph.nets import Net
 
 
@@ -69,6 +70,15 @@ def test_a_library_is_verified(network: Path, compiled: CompiledModel, tmp_path:
     assert ap.verify(ap.load(library), network, seed=3).ok
     with pytest.raises(UsageError, match="the comparison needs the network it was made from"):
         ap.verify(library)
+
+
+def test_a_model_is_verified_with_the_values_of_known_inputs(tmp_path: Path) -> None:
+    path, known = tmp_path / "net.onnx", {"axes": [0]}
+    onnx.save(summed(), path)
+    made = ap.compile(path, constants=known, effort="none", threads=1, db=tmp_path / "t.db")
+    assert ap.verify(made, path, constants=known).ok
+    with pytest.raises(UsageError, match="has no input 'axes', as the network has"):
+        ap.verify(made, path)
 
 
 def test_another_network_is_refused(network: Path, compiled: CompiledModel) -> None:

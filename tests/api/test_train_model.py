@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ansorpy.api.parts import Parts
-from ansorpy.api.train_model import TrainedModel, fit_weights, load_trials
+from ansorpy.api.train_model import fit_weights, load_trials
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.saved import SavedModel
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim
 from ansorpy.ir.rewrite.sizes import dag_at
@@ -85,6 +83,15 @@ def test_trials_for_other_machines_are_left_out(tmp_path: Path) -> None:
     assert isinstance(nothing, BoostedTrees) and not nothing.data.tasks
 
 
+def test_a_task_of_unknown_precision_is_refused(tmp_path: Path) -> None:
+    task = matmul(24, 24, 24)
+    record(tmp_path / "t.db", task)
+    with Database(tmp_path / "t.db") as database:
+        execute(database.path, "UPDATE tasks SET precision = 'exact'")
+        with pytest.raises(ForeignFile, match="a TaskRow that .*: column precision"):
+            load_trials(database, task.target)
+
+
 def test_weights_are_fitted_to_the_trials_and_chosen_by_their_file(tmp_path: Path) -> None:
     path, tasks = tmp_path / "t.db", (matmul(24, 24, 24), dense_relu(32, 32, 32))
     record(path, *tasks)
@@ -96,20 +103,3 @@ def test_weights_are_fitted_to_the_trials_and_chosen_by_their_file(tmp_path: Pat
     file = tmp_path / "weights.json"
     file.write_text(found.model.text())
     assert Parts(cost_model=str(file)).model() == found.model
-
-
-def test_a_model_that_cannot_be_written_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def half(path: Path, text: str) -> int:
-        path.write_bytes(text.encode()[: len(text) // 2])
-        raise OSError(ENOSPC, "No space left on device")
-
-    path = tmp_path / "model.txt"
-    model = TrainedModel(SavedModel.of(BoostedTrees(), "x86-64-v4"), 0, ())
-    model.save(path)
-    before = path.read_text()
-    monkeypatch.setattr(Path, "write_text", half)
-    with pytest.raises(UsageError, match=f"cannot write {path}: No space left"):
-        model.save(path)
-    assert path.read_text() == before and list(tmp_path.iterdir()) == [path]

@@ -99,6 +99,9 @@ def test_a_dataset_is_recorded_and_models_are_evaluated_on_it(
     ):
         assert main([*train, name, "-o", str(tmp_path / file)]) == 2
         assert message in capsys.readouterr().err
+    two = [*train, "boosted", "--cost-model", "tlp", "-o", str(tmp_path / "w.npz")]
+    assert main(two) == 2
+    assert "one model is trained at a time, not boosted, tlp" in capsys.readouterr().err
     assert main(["dataset", "eval", path, "--split", "by_target"]) == 2
     assert "split by_task" in capsys.readouterr().err
 

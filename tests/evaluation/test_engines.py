@@ -68,7 +68,7 @@ def test_the_reference_flattens_softmaxes_of_older_operator_sets(
             engine = open_engine(name, str(tmp_path / "m.onnx"), {"x": x}, threads=1)
             engine.run()
             found.append(engine.outputs()["y"])
-        np.testing.assert_allclose(found[0], found[1], atol=1e-6)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found[0], found[1], atol=1e-6)
 
 
 def test_open_peer_takes_json_arguments(model: Path) -> None:

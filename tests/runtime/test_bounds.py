@@ -297,6 +297,6 @@ def test_refusals_offer_a_bound(model: ModelProto, advice: str) -> None:
 def test_bounds_are_texts_on_the_command_line() -> None:
     given = bounds_of(["trip=100", "shape=1,3..3,1..640"])
     assert given == {"trip": ((0, 100),), "shape": ((0, 1), (3, 3), (1, 640))}
-    assert bounds_of(bound_text(*pair) for pair in given.items()) == given
+    assert bounds_of(f"{name}={bound_text(bound, name)}" for name, bound in given.items()) == given
     with pytest.raises(UsageError, match="'7' is not a tensor and its bound"):
         bounds_of(["7"])

@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 from ansorpy.api.display.base import Display
 from ansorpy.api.events import PeerTimed, Planned, Tuned
+from ansorpy.quantities import ms_of
 from ansorpy.search.events import Event, Progress
 
 __all__ = ["JsonLines", "event_dict"]
@@ -46,9 +47,9 @@ def _progress(event: Progress) -> dict[str, Any]:
         "trials": event.trials,
         "total_trials": event.total_trials,
         "trial_limit": event.trial_limit,
-        "best_ms": _ms(event.best_s),
-        "total_ms": _ms(event.total_s),
-        "untuned_ms": _ms(event.untuned_s),
+        "best_ms": ms_of(event.best_s),
+        "total_ms": ms_of(event.total_s),
+        "untuned_ms": ms_of(event.untuned_s),
         "left_s": event.left_s,
         "trial": None if trial is None else trial.result.kind.value,
         "failures": {kind.value: count for kind, count in (event.failures or {}).items()},
@@ -60,8 +61,8 @@ def _plan(event: Planned) -> dict[str, Any]:
     tasks = [
         {
             "task": one.task.name, "key": one.task.key, "calls": one.weight,
-            "flops": one.task.flops, "least_ms": one.least_s * 1e3, "share": one.share,
-            "trials": one.trials, "before": one.before.trials, "best_ms": _ms(one.before.best_s),
+            "flops": one.task.flops, "least_ms": ms_of(one.least_s), "share": one.share,
+            "trials": one.trials, "before": one.before.trials, "best_ms": ms_of(one.before.best_s),
         }
         for one in (plan.tasks if plan else ())
     ]  # fmt: skip
@@ -81,7 +82,7 @@ def _tuned(event: Tuned) -> dict[str, Any]:
     tasks = [
         {
             "task": one.task.name, "key": one.task.key,
-            "best_ms": None if one.best is None else one.best.seconds * 1e3,
+            "best_ms": None if one.best is None else ms_of(one.best.seconds),
             "planned": one.trials.planned, "trials": one.trials.got,
             "why": one.trials.why or None,
         }
@@ -94,7 +95,3 @@ def _tuned(event: Tuned) -> dict[str, Any]:
         "tasks": tasks,
         "seconds": {activity.value: s for activity, s in event.tuning.seconds.items()},
     }
-
-
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e3

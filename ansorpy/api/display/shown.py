@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Literal, TextIO, TypeAlias
 
 from ansorpy.api.display.base import Display
@@ -73,8 +73,7 @@ def display_for(board: Board, file: TextIO) -> Display:
     """The display of *board* that suits where the program runs and what *file* is."""
     if not (in_notebook() or file.isatty()):
         return Lines(board, file)
-    module, attribute = (_NOTEBOOK if in_notebook() else _TERMINAL).split(":")
-    display: Display = getattr(import_module(module), attribute)(board, file)
+    display: Display = resolve_name(_NOTEBOOK if in_notebook() else _TERMINAL)(board, file)
     return display
 
 

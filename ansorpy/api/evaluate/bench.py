@@ -17,6 +17,7 @@ from ansorpy.api.evaluate.models import onnx_beside, with_known_inputs
 from ansorpy.api.evaluate.profiling import profiles_of, trace_of
 from ansorpy.api.evaluate.sizes import timed_sizes
 from ansorpy.api.plugins import load_plugins
+from ansorpy.api.request import as_target
 from ansorpy.config import default_threads, seed_or_default
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
@@ -34,10 +35,6 @@ from ansorpy.size_bounds import written_bounds
 from ansorpy.target import Target
 
 __all__ = ["bench"]
-
-
-def _silent(line: str) -> None:
-    """Show no progress."""
 
 
 @with_arguments
@@ -84,8 +81,7 @@ def bench(
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
     """
     load_plugins(plugins)
-    seed, target = seed_or_default(seed), arguments.get("target") or "host"
-    target = target if isinstance(target, Target) else Target.parse(target)
+    seed, target = seed_or_default(seed), as_target(arguments.get("target"))
     with ExitStack() as stack:
         if isinstance(model, Model):
             folder = stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))
@@ -98,7 +94,7 @@ def bench(
             None if network is None else Path(network),
         )
         lookup, original = stack.enter_context(known)
-        told, loaded = progress or _silent, [str(plugin) for plugin in plugins]
+        told, loaded = progress or (lambda line: None), [str(plugin) for plugin in plugins]
         timed = _Bench(original, against, seed, peer_threads, profile, trace, loaded, streams, told)
         return timed.run(lookup)
 

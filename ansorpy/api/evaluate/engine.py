@@ -12,7 +12,8 @@ from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import open_model
 from ansorpy.api.plugins import load_plugins
-from ansorpy.evaluation.engines.protocol import Array, AtSizes, Shapes, SizedEngine
+from ansorpy.arrays import Array
+from ansorpy.evaluation.engines.protocol import AtSizes, Shapes, SizedEngine
 from ansorpy.evaluation.inputs import random_value
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.sizes import SizedPorts

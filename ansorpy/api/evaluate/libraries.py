@@ -73,23 +73,22 @@ def stated_sizes(
     return stated
 
 
+_FIXED = {
+    "alias": ("--alias", "which tensors share memory is"),
+    "constants": ("--const", "which inputs are constant is"),
+    "bounds": ("--bound", "the sizes for which there is room are"),
+}
+"""Arguments that a library was compiled with: their options, and what they decide."""
+
+
 def _refuse_fixed(path: Path, arguments: HostLookupArguments) -> None:
     """Raise :class:`UsageError` if *arguments* say what is fixed in the library *path*."""
-    if arguments.get("alias"):
-        raise UsageError(
-            f"which tensors share memory is fixed in the library {path}",
-            hint="leave out --alias (alias= in Python), or compile another library with it",
-        )
-    if arguments.get("constants"):
-        raise UsageError(
-            f"which inputs are constant is fixed in the library {path}",
-            hint="leave out --const (constants= in Python), or compile another library with it",
-        )
-    if arguments.get("bounds"):
-        raise UsageError(
-            f"the sizes for which there is room are fixed in the library {path}",
-            hint="leave out --bound (bounds= in Python), or compile another library with it",
-        )
+    for name, (flag, what) in _FIXED.items():
+        if arguments.get(name):
+            raise UsageError(
+                f"{what} fixed in the library {path}",
+                hint=f"leave out {flag} ({name}= in Python), or compile another library with it",
+            )
 
 
 def _shown(name: str, shape: Sequence[AnySize]) -> str:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from ansorpy.api.alternatives import fastest
 from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments, demand_by_name
@@ -14,12 +14,9 @@ from ansorpy.api.display.shown import say
 from ansorpy.api.evaluate.databases import demand_database
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.constants import constant_text
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
-from ansorpy.options import declared, those
-from ansorpy.size_bounds import bound_of, bound_text
-from ansorpy.size_ranges import size_of
+from ansorpy.options import Argument, declared, those
 from ansorpy.target import Target
 
 __all__ = ["Lookup"]
@@ -64,6 +61,19 @@ class Lookup:
         """The network, whose task keys are those of the records."""
         return open_project(self.model, self.request, **those(SizeArguments, self.arguments))
 
+    def replaced(
+        self,
+        model: Path | None = None,
+        *,
+        source: Lookup | None = None,
+        **changes: Unpack[LookupArguments],
+    ) -> Lookup:
+        """The same, of *model* and for *source* if they are given, with *changes* of arguments."""
+        arguments = cast(LookupArguments, {**self.arguments, **changes})
+        return Lookup(
+            model or self.model, plugins=self.plugins, source=source or self._source, **arguments
+        )
+
     def command(self, verb: str, *options: str) -> str:
         """The command line that runs *verb* on the same tasks and records."""
         source = self._source or self
@@ -73,11 +83,11 @@ class Lookup:
 
     def options(self, *names: str) -> list[str]:
         """The words of the arguments called *names*, or of all if there are no *names*."""
-        given = self.arguments
-        return [word for argument in declared(LookupArguments)
-                if not names or argument.name in names
-                for word in _words(argument.flag, given.get(argument.name),
-                                   argument.option.default)]  # fmt: skip
+        words: list[str] = []
+        for argument in declared(LookupArguments):
+            if not names or argument.name in names:
+                words += _words(argument, self.arguments.get(argument.name))
+        return words
 
     def warn_of_predictions(self, tasks: Sequence[Task] | None = None) -> None:
         """Warn on stderr how many of *tasks* (default: the network's) have no tuned program.
@@ -100,20 +110,13 @@ class Lookup:
             )
 
 
-def _words(flag: str, value: Any, default: object) -> Iterator[str]:
-    """The words of an option with *value*; none if that is the *default*."""
-    if value == default or value is None:
+def _words(argument: Argument, value: Any) -> Iterator[str]:
+    """The words of *argument* with *value*; none if that is its default."""
+    option = argument.option
+    if value == option.default or value is None:
         return
     if not isinstance(value, Mapping):
-        yield from (flag, value.name if isinstance(value, Target) else str(value))
+        yield from (argument.flag, value.name if isinstance(value, Target) else str(value))
         return
     for name, one in value.items():
-        if flag == "--const":
-            text = constant_text(name, one)
-        elif flag == "--bound":
-            text = bound_text(name, bound_of(one, name))
-        elif flag == "--shape":
-            text = f"{name}={'x'.join(str(size_of(size, name)) for size in one)}"
-        else:
-            text = f"{name}={size_of(one, name) if flag == '--dim' else one}"
-        yield from (flag, text)
+        yield from (argument.flag, f"{name}={option.text(one, name)}")

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
-from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.assemble import model_of
 from ansorpy.api.display.shown import shown
 from ansorpy.api.evaluate.libraries import is_library, library_shapes, stated_sizes
@@ -70,12 +68,11 @@ def with_known_inputs(
     if not constants or network is None:
         yield lookup, original
         return
-    kept = {name: v for name, v in lookup.arguments.items() if name != "constants"}
     with TemporaryDirectory(prefix="ansorpy-") as folder:
         copy = Path(folder, network.name)
         save(with_constants(read_model(network), constants), copy)
         ours = lookup.model if is_library(lookup.model) else copy
-        yield Lookup(ours, source=lookup, **cast(LookupArguments, kept)), original and copy
+        yield lookup.replaced(ours, source=lookup, constants=None), original and copy
 
 
 def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
@@ -103,9 +100,7 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
     given, named = lookup.arguments, dict[str, set[AnySize]]()
     if original is not None and (given.get("dims") or given.get("shapes")):
         named = dimension_sizes(read_model(original), given_shapes(lookup))
-    kept = {name: v for name, v in given.items() if name not in ("dims", "shapes")}
-    kept["dims"] = stated_sizes(lookup.model, given, named)
-    return Lookup(lookup.model, **cast(LookupArguments, kept))
+    return lookup.replaced(dims=stated_sizes(lookup.model, given, named), shapes=None)
 
 
 def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
@@ -116,7 +111,7 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     """
     if is_library(lookup.model):
         return load(lookup.model)
-    compiled = from_records(lookup if instead is None else Lookup(instead, **lookup.arguments))[1]
+    compiled = from_records(lookup if instead is None else lookup.replaced(instead))[1]
     lookup.warn_of_predictions()
     return compiled
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import with_own_sizes
@@ -47,7 +46,6 @@ def timed_sizes(
     Raises:
         UsageError: The model does not run one of the sizes.
     """
-    given = dict(lookup.arguments)
     dims = lookup.arguments.get("dims") or {}
     points = points_of(dims)
     if not is_library(lookup.model):
@@ -55,7 +53,6 @@ def timed_sizes(
         bounds = lookup.arguments.get("bounds")
         specs = [input_specs(model, shapes, {**dims, **point}, bounds) for point in points]
         return lookup, points, [{spec.name: spec.shape for spec in each} for each in specs]
-    at = [Lookup(lookup.model, **cast(LookupArguments, {**given, "dims": p})) for p in points]
-    opened = [with_own_sizes(one, original) for one in at]
+    opened = [with_own_sizes(lookup.replaced(dims=point), original) for point in points]
     ports = read_library(lookup.model)[0].input_ports
     return opened[0], points, [port_shapes(ports, point) for point in points]

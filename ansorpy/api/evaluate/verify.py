@@ -35,10 +35,6 @@ from ansorpy.size_ranges import AnySize
 __all__ = ["verify"]
 
 
-def _silent(text: str) -> None:
-    """Show no progress."""
-
-
 @with_arguments
 def verify(
     model: str | Path | Model,
@@ -87,12 +83,13 @@ def verify(
             "the weights of a library are fixed", hint="give the .onnx file to draw its weights"
         )
     seed = seed_or_default(seed)
+    told = progress or (lambda text: None)
     comparison = _Comparison(
-        against, tolerance, random_weights, seed, arguments.get("threads"), progress or _silent
+        against, tolerance, random_weights, seed, arguments.get("threads"), told
     )
     given = None if network is None else Path(network)
     if isinstance(model, Model):
-        return comparison.of_model(model, given, arguments.get("dims") or {})
+        return comparison.of_model(model, given, arguments)
     return comparison.of_file(Lookup(Path(model), plugins=plugins, **arguments), given)
 
 
@@ -108,29 +105,28 @@ class _Comparison:
     progress: Callable[[str], None]
 
     def of_model(
-        self, model: Model, network: Path | None, dims: Mapping[str, AnySize]
+        self, model: Model, network: Path | None, arguments: HostLookupArguments
     ) -> Verification:
-        """Compare *model*, which was made from *network*."""
+        """Compare *model*, which was made from *network* with these *arguments*."""
         if network is None:
             raise UsageError(
                 f"the comparison needs the network that {model.name} was made from",
                 hint="pass the path of its ONNX file as the second argument",
             )
-        shapes = port_shapes(model.get_inputs(), dims)
-        return self.run(model.name, network, lambda _: model, {**shapes}, dims)
+        shapes = port_shapes(model.get_inputs(), arguments.get("dims") or {})
+        with with_known_inputs(Lookup(network, **arguments), None) as (known, _):
+            return self.run(model.name, known.model, lambda _: model, {**shapes}, known.arguments)
 
     def of_file(self, asked: Lookup, network: Path | None) -> Verification:
         """Compare the library or ONNX file of *asked*; a library was made from *network*."""
         with with_known_inputs(asked, network) as (known, original):
             lookup = with_own_sizes(known, original)
-            options = lookup.arguments
             return self.run(
                 lookup.model.name,
                 onnx_beside(lookup.model, original),
                 lambda reference: open_model(lookup, instead=reference),
                 given_shapes(lookup),
-                options.get("dims") or {},
-                options,
+                lookup.arguments,
             )
 
     def run(
@@ -139,8 +135,7 @@ class _Comparison:
         network: Path,
         opened: Callable[[Path], Model],
         shapes: Mapping[str, Sequence[AnySize]],
-        dims: Mapping[str, AnySize],
-        arguments: HostLookupArguments | None = None,
+        arguments: HostLookupArguments,
     ) -> Verification:
         """Compare what *opened* makes of a copy of *network* with what the engine makes of it.
 
@@ -151,7 +146,7 @@ class _Comparison:
         if self.weights is not None:
             source = with_random_weights(source, self.weights)
         extended, softmaxes = softmax_inputs_as_outputs(source)
-        specs = input_specs(extended, shapes, dims, (arguments or {}).get("bounds"))
+        specs = input_specs(extended, shapes, arguments.get("dims"), arguments.get("bounds"))
         with TemporaryDirectory(prefix="ansorpy-") as folder:
             reference = Path(folder, network.name)
             save(extended, reference)

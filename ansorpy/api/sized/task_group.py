@@ -72,16 +72,14 @@ class TaskGroup:
             _with_elements(dag, sizes_for(dag.dims, known))
             or _with_elements(dag, _corners(dag.dims))[-1:]
         )
-        timed = [_affordable(dag, sizes) for sizes in every]
+        tuned = _distinct(_affordable(dag, sizes) for sizes in every)
         further = [_affordable(dag, sizes) for sizes in sizes_between(dag.dims, every)]
-        tasks, between = (
-            {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
-            for some in (
-                _distinct(timed),
-                _distinct(s for s in _with_elements(dag, further) if s not in timed),
-            )
-        )
-        return TaskGroup(dag, tasks, between, known[dag.main_dim])
+        between = _distinct(s for s in _with_elements(dag, further) if s not in tuned)
+
+        def tasks_at(some: Sequence[Sizes]) -> dict[Task, Sizes]:
+            return {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
+
+        return TaskGroup(dag, tasks_at(tuned), tasks_at(between), known[dag.main_dim])
 
     def for_all(self, task: Task) -> Task:
         """*task*, one of :attr:`every`, with the programs that are for all sizes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from math import inf, log
 
@@ -21,6 +22,35 @@ _DOUBT = log(1.5)
 """How much faster a schedule must be expected to be than another one that was measured."""
 
 
+@dataclass(frozen=True)
+class _Row:
+    """What is known of a candidate: seconds for each of the tasks, infinite where it fails.
+
+    Args:
+        program: Its program for all sizes.
+        predicted: Of the program for the task's sizes only.
+        recorded: Of the same; None where nothing is recorded.
+        measured: Of the program for all sizes; None where it was not measured.
+    """
+
+    candidate: SizedCandidate
+    program: State
+    predicted: Sequence[float]
+    recorded: Sequence[float | None]
+    measured: list[float | None]
+
+    def logs(self, doubt: float) -> list[float]:
+        """The logarithms of its seconds: measured ones, or else expected ones with a *doubt*."""
+        known = [r if m is None else m for r, m in zip(self.recorded, self.measured, strict=True)]
+        pairs = zip(self.predicted, known, strict=True)
+        wrong = [log(k) - log(p) for p, k in pairs if k is not None and max(p, k) < inf]
+        mean = sum(wrong) / len(wrong) if wrong else 0.0
+        return [
+            (log(p) + mean if k is None else log(k)) + (doubt if m is None else 0.0)
+            for p, k, m in zip(self.predicted, known, self.measured, strict=True)
+        ]
+
+
 class Times:
     """What the program for all sizes of each candidate takes at each size of a group.
 
@@ -31,15 +61,16 @@ class Times:
 
     def __init__(self, timer: Timer, group: TaskGroup) -> None:
         self.timer = timer
-        self.candidates: list[SizedCandidate] = []
         self.tasks = group.every
         self.dim = group.dag.main_dim
         self.shares = group.shares(self.tasks)
-        self._programs: list[State] = []
-        self._predicted: list[list[float]] = []
-        self._recorded: list[list[float | None]] = []
-        self._measured: list[list[float | None]] = []
+        self._rows: list[_Row] = []
         self._general = [group.for_all(task) for task in self.tasks]
+
+    @property
+    def candidates(self) -> list[SizedCandidate]:
+        """The candidates by their numbers."""
+        return [row.candidate for row in self._rows]
 
     def add(self, candidates: Iterable[SizedCandidate]) -> list[int]:
         """Add *candidates*, except those that are known, with what is recorded of them.
@@ -49,23 +80,20 @@ class Times:
         known = {candidate.key: n for n, candidate in enumerate(self.candidates)}
         found = []
         for candidate in candidates:
-            number = known.setdefault(candidate.key, len(self.candidates))
+            number = known.setdefault(candidate.key, len(self._rows))
             found.append(number)
-            if number == len(self.candidates):
-                self._append(candidate)
+            if number == len(self._rows):
+                self._rows.append(self._row(candidate))
         return found
 
-    def _append(self, candidate: SizedCandidate) -> None:
+    def _row(self, candidate: SizedCandidate) -> _Row:
         program = candidate.state({})
-        columns = [self._known(candidate, *item) for item in self.tasks.items()]
-        self.candidates.append(candidate)
-        self._programs.append(program)
-        self._predicted.append([predicted for predicted, _ in columns])
-        self._recorded.append([recorded for _, recorded in columns])
-        recorded = [self.timer.recorded(task, [program]) for task in self._general]
-        self._measured.append([seconds for [seconds] in recorded])
+        alone = [self._alone(candidate, *item) for item in self.tasks.items()]
+        predicted, recorded = zip(*alone, strict=True)
+        measured = [self.timer.recorded(task, [program]) for task in self._general]
+        return _Row(candidate, program, predicted, recorded, [seconds for [seconds] in measured])
 
-    def _known(
+    def _alone(
         self, candidate: SizedCandidate, task: Task, sizes: Sizes
     ) -> tuple[float, float | None]:
         """Predicted and recorded seconds of the program for *sizes* only."""
@@ -98,15 +126,15 @@ class Times:
 
     def measure(self, wanted: Iterable[tuple[int, int]]) -> bool:
         """Measure candidates (the first numbers) at sizes (the second); False if none was."""
-        new = [(c, n) for c, n in dict.fromkeys(wanted) if self._measured[c][n] is None]
-        programs = [self._programs[number] for number in dict.fromkeys(c for c, _ in new)]
+        new = [(c, n) for c, n in dict.fromkeys(wanted) if self._rows[c].measured[n] is None]
+        programs = [self._rows[number].program for number in dict.fromkeys(c for c, _ in new)]
         self.timer.expect(self._general[0], programs)
         for n, numbers in _by_second(new).items():
-            programs = [self._programs[number] for number in numbers]
-            found = self.timer.seconds(self._general[n], programs)
-            for number, seconds in zip(numbers, found, strict=True):
-                self._measured[number][n] = seconds
-        return any(self._measured[c][n] is not None for c, n in new)
+            rows = [self._rows[number] for number in numbers]
+            found = self.timer.seconds(self._general[n], [row.program for row in rows])
+            for row, seconds in zip(rows, found, strict=True):
+                row.measured[n] = seconds
+        return any(self._rows[c].measured[n] is not None for c, n in new)
 
     def refute(self, number: int, sizes: Collection[int], reason: str) -> None:
         """Record that this candidate is refuted at *sizes*, and choose it there no more.
@@ -114,14 +142,15 @@ class Times:
         *sizes* are those of the main dimension.
         """
         refuted = [n for n, at in enumerate(self.tasks.values()) if fixed(at[self.dim]) in sizes]
-        tasks = [self._general[n] for n in refuted]
-        self.timer.tuner.refute(tasks, self._programs[number], reason)
+        tasks, row = [self._general[n] for n in refuted], self._rows[number]
+        self.timer.tuner.refute(tasks, row.program, reason)
         for n in refuted:
-            self._measured[number][n] = inf
+            row.measured[n] = inf
 
     def failures(self) -> list[str]:
         """Why programs for all sizes failed or are refuted, each reason once."""
-        found = (self.timer.failures(task, self._programs) for task in self._general)
+        programs = [row.program for row in self._rows]
+        found = (self.timer.failures(task, programs) for task in self._general)
         return [*dict.fromkeys(chain.from_iterable(found))]
 
     def logs(self, *, doubt: float = 0.0) -> list[list[float]]:
@@ -129,8 +158,7 @@ class Times:
 
         *doubt* is added to those that are not measured.
         """
-        rows = zip(self._predicted, self._recorded, self._measured, strict=True)
-        return [_logs(*row, doubt) for row in rows]
+        return [row.logs(doubt) for row in self._rows]
 
     @property
     def sizes(self) -> list[int]:
@@ -155,20 +183,3 @@ def _by_second(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
     for first, second in pairs:
         firsts.setdefault(second, []).append(first)
     return firsts
-
-
-def _logs(
-    predicted: Sequence[float],
-    recorded: Sequence[float | None],
-    measured: Sequence[float | None],
-    doubt: float,
-) -> list[float]:
-    """The logarithms of a candidate's seconds: measured ones, or else expected ones."""
-    known = [r if m is None else m for r, m in zip(recorded, measured, strict=True)]
-    pairs = zip(predicted, known, strict=True)
-    wrong = [log(k) - log(p) for p, k in pairs if k is not None and max(p, k) < inf]
-    mean = sum(wrong) / len(wrong) if wrong else 0.0
-    return [
-        (log(p) + mean if k is None else log(k)) + (doubt if m is None else 0.0)
-        for p, k, m in zip(predicted, known, measured, strict=True)
-    ]

@@ -8,21 +8,28 @@ import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
+from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from ansorpy.api.arguments import SizeArguments
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
 from ansorpy.config import seed_or_default
 from ansorpy.cost.split_kinds import Split
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.tables import show
 from ansorpy.options import declared
+from ansorpy.quantities import seconds_of
+from ansorpy.target import Target
+from ansorpy.writable import demand_writable, write_whole
 
 if TYPE_CHECKING:
     from ansorpy.api.train_model import Source
-    from ansorpy.target import Target
 
 __all__ = ["dataset"]
 
@@ -86,8 +93,6 @@ def dataset(
     """Record measured programs of networks and of random operators, train a cost model on such data
     or on the trials of a tuning database, or evaluate how well models rank programs they never saw.
     """
-    from ansorpy.api.plugins import load_plugins
-
     of_record: dict[str, object] = {
         "--random": random, "--programs": programs != 64, "--time-limit": time_limit,
         "--threads": threads, **{a.flag: arguments.get(a.name) for a in declared(SizeArguments)},
@@ -107,15 +112,13 @@ def dataset(
             given, output, random, programs, time_limit, threads, target, seed, quiet, arguments
         )
     elif action is Action.train:
-        _train(given, output, (cost_model or ["boosted"])[-1], target, seed, as_json)
+        _train(given, output, cost_model or ["boosted"], target, seed, as_json)
     else:
         _evaluate(given, cost_model or ["analytic", "boosted"], split, seed, quiet, as_json)
 
 
 def _refuse(action: Action, unused: Mapping[str, object]) -> None:
     """Raise :class:`UsageError` if an option that *action* does not use has a value."""
-    from ansorpy.errors import UsageError
-
     for option, value in unused.items():
         if value:
             raise UsageError(
@@ -128,13 +131,8 @@ def _record(
     networks: list[Path], output: Path | None, random: int, programs: int, time_limit: str | None,
     threads: int | None, target: str, seed: int, quiet: bool, sizes: SizeArguments,
 ) -> None:  # fmt: skip
-    from itertools import chain
-    from math import inf
-
     from ansorpy.api.dataset import network_tasks, random_tasks, record_dataset
     from ansorpy.api.request import Request
-    from ansorpy.errors import UsageError
-    from ansorpy.quantities import seconds_of
     from ansorpy.tasks.record import RecordOptions
 
     if output is None:
@@ -159,18 +157,21 @@ def _record(
 
 
 def _train(
-    files: list[Path], output: Path | None, name: str, target: str, seed: int, as_json: bool
+    files: list[Path], output: Path | None, names: list[str], target: str, seed: int, as_json: bool
 ) -> None:
     from ansorpy.api.train_model import opened
     from ansorpy.cost.models import MODELS
-    from ansorpy.errors import UsageError
-    from ansorpy.target import Target
-    from ansorpy.writable import demand_writable
 
     if not files or output is None:
         raise UsageError(
             "training needs data and a file for the model",
             hint="write: ansorpy dataset train programs.npz -o model.txt",
+        )
+    name, *others = names
+    if others:
+        raise UsageError(
+            f"one model is trained at a time, not {', '.join(names)}",
+            hint="name one with --cost-model",
         )
     MODELS.factory(name)  # refuse an unknown one at once
     demand_writable(output)
@@ -206,11 +207,9 @@ def _weights(
     source: Source, target: Target, output: Path, seed: int
 ) -> tuple[dict[str, object], str]:
     from ansorpy.api.train_model import fit_weights
-    from ansorpy.writable import replacing
 
     found = fit_weights(source, target)
-    with replacing(output) as made:
-        made.write_text(found.model.text())
+    write_whole(output, found.model.text())
     facts = {
         "family": found.model.family, "programs": found.programs, "tasks": found.tasks,
         "correlation": found.correlation,
@@ -228,7 +227,6 @@ def _network(
     from ansorpy.cost.models import MODELS
     from ansorpy.cost.neural.network import NetworkModel
     from ansorpy.cost.neural.saved import write_network
-    from ansorpy.errors import UsageError
 
     made = MODELS.factory(name)
     is_network = isinstance(made, type) and issubclass(made, NetworkModel)
@@ -243,9 +241,7 @@ def _evaluate(
     files: list[Path], models: list[str], split: Split, seed: int, quiet: bool, as_json: bool
 ) -> None:
     from ansorpy.api.train_model import evaluate_models, read_datasets
-    from ansorpy.errors import UsageError
     from ansorpy.evaluation.ranking import models_table
-    from ansorpy.evaluation.tables import show
 
     if not files:
         raise UsageError(

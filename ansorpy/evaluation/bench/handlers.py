@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from itertools import chain
+from pkgutil import resolve_name
 from threading import Barrier
 from time import perf_counter_ns
 from typing import Any
@@ -49,8 +49,7 @@ def make_handlers() -> Mapping[str, Handler]:
 def opened(request: Message) -> Any:
     """What the factory of *request* ("module:callable") makes of its arguments."""
     fields: Mapping[str, Any] = request.fields
-    module, attribute = fields["factory"].split(":")
-    return getattr(import_module(module), attribute)(**fields["arguments"])
+    return resolve_name(fields["factory"])(**fields["arguments"])
 
 
 def bursts(engines: Sequence[Engine], **options: Any) -> list[list[int]]:

@@ -15,7 +15,7 @@ from ansorpy.evaluation.bench.remarks import account, doubts
 from ansorpy.evaluation.bench.turns import Timing, unit_of
 from ansorpy.evaluation.profile import CallTime, bounds_table, profile_table
 from ansorpy.evaluation.tables import Table
-from ansorpy.quantities import latency_text
+from ansorpy.quantities import counted, latency_text
 from ansorpy.target import machine_name
 
 __all__ = ["Comparison", "SizesComparison", "named"]
@@ -24,7 +24,7 @@ _MARKS = "*+xo"
 """Of the engines in a plot; more than these are not drawn."""
 
 
-class _Shown(ABC):
+class _Printed(ABC):
     """What is printed of a result, as text and in a notebook."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class _Shown(ABC):
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(_Shown):
+class Comparison(_Printed):
     """Engines timed alongside each other on one model.
 
     ``kernels_ms`` is what the kernels of ansorpy's program took in all, each alone, while they were
@@ -134,7 +134,7 @@ class Comparison(_Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class SizesComparison(_Shown):
+class SizesComparison(_Printed):
     """Engines timed alongside each other on one model, at each of several sizes.
 
     ``sizes`` are those of the dimensions, by name; ``timings`` has an entry for each, and
@@ -264,7 +264,7 @@ def _ratio(timings: Mapping[str, Timing], name: str) -> float:
 
 def _title(model: str, threads: int, streams: int = 1) -> str:
     callers = f", {streams} callers at once" if streams > 1 else ""
-    return f"{model}, {threads} thread{'s' if threads > 1 else ''}{callers}"
+    return f"{model}, {counted(threads, 'thread')}{callers}"
 
 
 def _precisions(timings: Mapping[str, Timing]) -> str:

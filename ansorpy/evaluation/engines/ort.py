@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from ansorpy.evaluation.engines.protocol import Array, Bounds, refusing
+from ansorpy.arrays import Array
+from ansorpy.evaluation.engines.protocol import Bounds, refusing
 
 __all__ = ["OnnxRuntime", "cpu_session"]
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import openvino
 
-from ansorpy.evaluation.engines.protocol import Array, Bounds, refusing
+from ansorpy.arrays import Array
+from ansorpy.evaluation.engines.protocol import Bounds, refusing
 
 __all__ = ["OpenVino"]
 

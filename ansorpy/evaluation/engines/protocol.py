@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ansorpy.arrays import Array
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.evaluation.engines.names import ENGINES
 from ansorpy.evaluation.inputs import random_feeds
@@ -17,11 +15,10 @@ from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from ansorpy.size_bounds import AnyBound
 
 __all__ = [
-    "Array", "AtSizes", "Bounds", "Engine", "EngineFactory", "FedEngine", "Shapes", "SizedEngine",
+    "AtSizes", "Bounds", "Engine", "EngineFactory", "FedEngine", "Shapes", "SizedEngine",
     "bounds_of", "open_engine", "open_peer", "open_peer_at", "refusing",
 ]  # fmt: skip
 
-Array = NDArray[np.generic]
 Shapes = Mapping[str, Sequence[int]]
 """The shape of each input, by name."""
 Bounds = Mapping[str, Sequence[tuple[int, int]]]
@@ -127,9 +124,8 @@ def open_engine(
     if name not in ENGINES:
         raise UsageError(f"unknown engine {name!r}", hint=f"choose from {', '.join(ENGINES)}")
     home, package, extra = ENGINES[name]
-    module, attribute = home.split(":")
     try:
-        factory: EngineFactory = getattr(import_module(module), attribute)
+        factory: EngineFactory = resolve_name(home)
     except ImportError as error:
         raise MissingDependency(
             f"{name} cannot be loaded: {error}",
@@ -139,20 +135,14 @@ def open_engine(
 
 
 def open_peer(
-    name: str,
-    path: str,
-    *,
-    threads: int,
-    seed: int = 0,
-    shapes: Shapes | None = None,
-    dims: Mapping[str, int] | None = None,
+    name: str, path: str, *, threads: int, seed: int = 0, shapes: Shapes | None = None,
     bounds: Mapping[str, AnyBound] | None = None,
-) -> FedEngine:
+) -> FedEngine:  # fmt: skip
     """Call :func:`open_engine` with seeded random inputs; all arguments are JSON-serializable.
 
     *bounds* are those of the inputs' elements.
     """
-    specs = input_specs(read_model(path), shapes, dims, bounds)
+    specs = input_specs(read_model(path), shapes, bounds=bounds)
     return open_engine(name, path, random_feeds(specs, seed), threads)
 
 

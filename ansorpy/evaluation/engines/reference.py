@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from ansorpy.evaluation.engines.protocol import Array, Bounds, refusing
+from ansorpy.arrays import Array
+from ansorpy.evaluation.engines.protocol import Bounds, refusing
 from ansorpy.frontend.onnx.reader import opset_of
 from ansorpy.frontend.onnx.reference import operators_of
 

@@ -58,10 +58,11 @@ class GivenBounds:
         """
         if name not in self._given:
             return None
-        ((low, high), *more) = self._given[name]
+        bound = self._given[name]
+        ((low, high), *more) = bound
         if more or low:
             raise UsageError(
-                f"{bound_text(name, self._given[name])} bounds a number of rows, which may be 0",
+                f"{name}={bound_text(bound, name)} bounds a number of rows, which may be 0",
                 hint=f"write {name}={high}",
             )
         self._used.add(name)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError, model_
 
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Precision
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
@@ -65,7 +66,7 @@ class TaskRow(_Row):
     definition: str
     target: str
     threads: int = Field(ge=1)
-    precision: str
+    precision: Precision
     reuse_distance_bytes: int = Field(ge=0)
     flops: float = Field(ge=0)
     class_key: str

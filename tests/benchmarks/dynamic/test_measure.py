@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.evaluation.engines.protocol import Array
+from ansorpy.arrays import Array
 from benchmarks.dynamic import __main__ as command
 from benchmarks.dynamic import measure
 from benchmarks.dynamic.__main__ import main

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,6 +167,12 @@ def test_a_module_on_another_device_is_refused() -> None:
 def test_example_inputs_are_a_tuple() -> None:
     with pytest.raises(UsageError, match=r"(?s)a tuple, not one tensor.*pass \(x,\)"):
         ap.compile(Normed(), torch.randn(3, 6), effort="none")
+
+
+def test_what_a_module_is_given_by_name_is_a_mapping() -> None:
+    wrong: Any = "rows=8"
+    with pytest.raises(UsageError, match="dims= takes values by name"):
+        ap.compile(Normed(), (torch.randn(3, 6),), dims=wrong, effort="none")
 
 
 def test_what_torch_cannot_export_is_refused_with_its_reason() -> None:
