@@ -10,6 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto
 from onnx.reference import ReferenceEvaluator
 
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, compiled, random_feeds, run_network
 
@@ -124,3 +126,9 @@ def test_products_in_half_precision_are_scaled_before_they_overflow(causal: int)
     if causal:
         want = wide.cumsum(2) / np.arange(1, 5)[:, None]
     np.testing.assert_allclose(got, np.broadcast_to(want, shape), rtol=0, atol=4e-3)
+
+
+def test_a_stage_of_scores_that_there_is_not_is_refused() -> None:
+    shapes = {"q": (1, 2, 3, 4), "k": (1, 2, 3, 4), "v": (1, 2, 3, 4)}
+    with pytest.raises(UnsupportedModel, match="qk_matmul_output_mode=7"):
+        load(attention(shapes, qk_matmul_output_mode=7))

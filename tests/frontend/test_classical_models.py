@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
+from tests.frontend.sized import assert_same_at, import_sized
 from tests.graph.executor import run_network
 from tests.peer import peer
 
@@ -259,6 +260,13 @@ def test_features() -> None:
 def test_groups_of_features_have_as_many_as_stated(columns: int) -> None:
     made = model("FeatureVectorizer", {"y": TensorProto.FLOAT}, inputdimensions=[columns])
     assert_as_onnxruntime(made)
+
+
+def test_groups_may_have_any_number_of_features(rng: np.random.Generator) -> None:
+    made = model("FeatureVectorizer", {"y": TensorProto.FLOAT}, inputdimensions=[4])
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "f"
+    graph = import_sized(made, f=(2, 6))
+    assert_same_at(made, graph, rng, [{"f": 2}, {"f": 4}, {"f": 6}])
 
 
 def test_texts_are_refused() -> None:

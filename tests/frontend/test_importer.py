@@ -334,6 +334,17 @@ def test_old_models_are_upgraded_and_recent_ones_are_left_alone() -> None:
     assert upgraded(recent) is recent
 
 
+def test_old_operators_are_not_taken_for_new_ones() -> None:
+    """Add of operator set 6 has an axis; beside an unknown operator, onnx converts nothing."""
+    nodes = [
+        node("Add", ["x", "b"], ["y"], broadcast=1, axis=0),
+        node("Thing", ["x"], ["unused"]),
+    ]
+    model = graph_model(nodes, {"x": (3, 3), "b": (3,)}, ["y"], opset=6)
+    with pytest.raises(UnsupportedModel, match="operator set 6 is too old"):
+        load(model)
+
+
 def test_a_model_newer_than_onnx_is_refused() -> None:
     model = operator_model("Relu", [(3, 4)])
     model.opset_import[0].version = 999

@@ -97,6 +97,11 @@ def test_what_is_no_value_of_an_input(constants: dict[str, Any], message: str) -
         load(summed(), constants=constants)
 
 
+def test_some_exporters_write_a_negative_size_for_an_open_one() -> None:
+    model = load(summed((-1,)), constants={"axes": [0, 1]})
+    assert [model.types[output.value].shape for output in model.outputs] == [()]
+
+
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16])
 @pytest.mark.parametrize("value", [0.1, np.float64(1) / 3, np.inf, np.nan])
 def test_decimals_are_rounded_to_the_type_of_the_input(kind: int, value: float) -> None:

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import EncodeError
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ansorpy.errors import ForeignFile, UnsupportedModel
+from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.reader import array_of, without_weights
 from tests.frontend.models import graph_model, node, operator_model
@@ -325,6 +325,16 @@ def test_operands_of_ranks_that_no_operator_takes(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     with pytest.raises(ForeignFile, match=f"not valid: .*{said}"):
         load(model)
+
+
+def test_shapes_that_an_operator_does_not_take_are_refused() -> None:
+    """The model leaves them open, so it is valid itself."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy")
+    graph = helper.make_graph([node("SpaceToDepth", ["x"], ["y"], blocksize=2)], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    assert load(model, shapes={"x": (1, 2, 4, 4)}).inputs == ("x",)
+    with pytest.raises(UsageError, match="does not take inputs of these shapes: .*4-dimensional"):
+        load(model, shapes={"x": (1, 2, 4, 4, 4)})
 
 
 @pytest.mark.parametrize("op_type", ["RNN", "GRU", "LSTM"])

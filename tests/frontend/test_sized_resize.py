@@ -79,3 +79,15 @@ def test_machine_code_has_the_weights_of_known_sizes(rng: np.random.Generator) -
 def test_filters_that_would_be_too_wide_are_refused() -> None:
     with pytest.raises(UnsupportedModel, match="antialias=1"):
         import_sized(to_one_size("cubic", antialias=1), h=(2, 12), w=(3, 4096))
+
+
+def test_no_size_is_proposed_where_data_decide() -> None:
+    nodes = [
+        node("Neg", ["s"], ["scales"]),
+        node("Resize", ["x", "", "scales"], ["y"], mode="linear", antialias=1),
+    ]
+    model = graph_model(nodes, {"x": (1, 2, 3, 400), "s": (4,)}, ["y"], opset=19)
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model, bounds={"scales": [(1, 1), (1, 1), (1, 1), (0, 2)]})
+    [row] = caught.value.rows
+    assert (row.attribute, row.advice) == ("antialias=1", "data decide about scales.size.3")

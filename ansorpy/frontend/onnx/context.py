@@ -15,7 +15,6 @@ from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
-from ansorpy.graph.constants import constant_values
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
 from ansorpy.graph.ops import (
@@ -35,8 +34,8 @@ from ansorpy.ir.narrow import ElementType, element_type
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "UNKNOWN", "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unknown", "Unsupported",
-    "dtype_of", "element_type_of", "one_size", "widely",
+    "UNKNOWN", "Cut", "NodeContext", "TooLarge", "TooShort", "Translate", "Unequal", "Unknown",
+    "Unsupported", "dtype_of", "element_type_of", "widely",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -107,11 +106,6 @@ class Cut(NamedTuple):
     start: AnyExtent
     size: AnyExtent
     step: int = 1
-
-    @staticmethod
-    def of(places: range) -> Cut:
-        """The elements at *places*."""
-        return Cut(places.start, len(places), places.step)
 
 
 class TooLarge(Unsupported):
@@ -225,13 +219,6 @@ class NodeContext(Emits):
         if not dtype.is_float:
             raise Unsupported(f"element type {dtype.value}", "only floats are supported")
 
-    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
-        """The extent that *value*, an int64, tells; a number if it follows from constants alone."""
-        if not self.builder.is_constant(value):
-            return self.builder.counted(value, capacity)
-        (number,) = constant_values(self.builder.finish([Output(value, value)]))
-        return int(number.reshape(-1)[0])
-
     def constant(self, index: int, what: str) -> Array:
         """The array of constant operand *index*; refuses an operand computed at run time."""
         array = self.builder.constants.get(self.input(index))
@@ -260,7 +247,7 @@ class NodeContext(Emits):
         return Unsupported(what, one_size(dims_of(extents), self.builder.dim_names))
 
     def constant_ints(self, index: int, what: str) -> Shape:
-        return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))
+        return tuple(int(v) for v in self.constant(index, what).reshape(-1))
 
     def extents(self, index: int, what: str) -> Shape:
         """The elements of integer operand *index*, which is constant or follows from sizes."""
@@ -355,6 +342,10 @@ class NodeContext(Emits):
             return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count), dtype))
         return self.apply(Fn.DIV, total, self.size(count, dtype))
 
+    def plus(self, value: str, index: int) -> str:
+        """*value* plus operand *index*, if there is one."""
+        return self.apply(Fn.ADD, value, self.input(index)) if self.has_input(index) else value
+
     def _emitted(self, op: Op, inputs: Sequence[str]) -> str:
         try:
             return self.builder.emit(op, inputs, self.node.output[0])
@@ -380,6 +371,12 @@ class NodeContext(Emits):
         turned = self.emit(Transpose(perm), [value])
         self.builder.quantized[turned] = parts
         return turned
+
+    def move_axis(self, value: str, source: int, target: int) -> str:
+        """*value* with the axis *source* at the place *target*, the others in their order."""
+        order = [d for d in range(len(self.builder.types[value].shape)) if d != source]
+        order.insert(target, source)
+        return self.transpose(value, tuple(order))
 
     def slice(self, value: str, cuts: Mapping[int, Cut]) -> str:
         """The elements of *value* that *cuts* keep along some axes, and all along the others."""
@@ -435,6 +432,10 @@ def _refused(
     if missing is not None:
         return TooShort("operand shapes", str(error), missing)
     return Unsupported("operand shapes", str(error))
+
+
+Translate = Callable[[NodeContext], str | tuple[str, ...]]
+"""Translates a node into the graph value that it computes, or one for each of its outputs."""
 
 
 def widely(build: Callable[[NodeContext], str]) -> Callable[[NodeContext], str]:

@@ -28,7 +28,6 @@ from ansorpy.graph.ops import (
 )
 from ansorpy.ir.extents import (
     AnyExtent,
-    Atom,
     Extent,
     Form,
     Symbolic,
@@ -40,7 +39,7 @@ from ansorpy.ir.extents import (
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim, SizeOp
 
-__all__ = ["Equation", "lengthened", "negative", "solved", "unequal"]
+__all__ = ["Equation", "lengthened", "negative", "rooms_of", "solved", "unequal"]
 
 _LONGEST = 1 << 20
 """No operator needs more elements of an axis, whatever came before."""
@@ -100,12 +99,17 @@ def negative(op: Op, shapes: Sequence[Shape]) -> Extent | None:
     match op:
         case Conv() | Pool():
             kernel = op.kernel if isinstance(op, Pool) else shapes[1][2:]
-            columns = zip(
-                shapes[0][2:], kernel, op.dilations, op.pads_begin, op.pads_end, strict=True
-            )
-            rooms = [size + lo + hi - d * (k - 1) - 1 for size, k, d, lo, hi in columns]
+            rooms = rooms_of(shapes[0][2:], kernel, op.dilations, op.pads_begin, op.pads_end)
             return next((room for room in rooms if least(room) < 0 and dims_of([room])), None)
     return None
+
+
+def rooms_of(
+    spatial: Shape, kernel: Shape, dilations: Shape, begin: Shape, end: Shape
+) -> Iterator[Extent]:
+    """How far a window can move along each axis; below 0 if it does not fit."""
+    for size, k, d, lo, hi in zip(spatial, kernel, dilations, begin, end, strict=True):
+        yield size + lo + hi - d * (k - 1) - 1
 
 
 def lengthened(extent: Extent, free: Collection[Dim]) -> tuple[Dim, Extent] | None:
@@ -190,21 +194,11 @@ def _without_factors(extent: Symbolic) -> Extent:
 
 def _alone(difference: Symbolic, dim: Dim) -> Extent | None:
     """The value of *dim* for which *difference* is 0, if it is linear in *dim*."""
-    terms = dict(difference.terms)
-    c = terms.pop((dim,), 0)
-    if abs(c) != 1 or any(dim in _dims(atoms) for atoms in terms):
+    c = dict(difference.terms).get((dim,), 0)
+    rest: Extent = difference - dim_extent(dim) * c
+    if abs(c) != 1 or dim in dims_of([rest]):
         return None
-    found: Extent = (dim_extent(dim) * c - difference) * c
-    return found
-
-
-def _dims(atoms: Sequence[Atom]) -> tuple[Dim, ...]:
-    parts = (part for atom in atoms for part in _parts(atom))
-    return dims_of(parts)
-
-
-def _parts(atom: Atom) -> tuple[Extent, ...]:
-    return (atom.a, atom.b) if isinstance(atom, Form) else (dim_extent(atom),)
+    return rest * -c
 
 
 def _shortened(a: Extent, b: Extent, free: Collection[Dim]) -> tuple[Dim, Extent] | None:

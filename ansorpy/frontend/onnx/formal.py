@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from graphlib import CycleError, TopologicalSorter
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
@@ -91,15 +92,17 @@ def _sorted(graph: GraphProto) -> list[NodeProto] | None:
     after = [{made[name] for name in names_read(node) if name in made} for node in graph.node]
     if all(n > before for n, reads in enumerate(after) for before in reads):
         return list(graph.node)
-    order: dict[int, None] = {}
-    left = list(range(len(after)))
-    while left:
-        ready = [n for n in left if after[n] <= order.keys()]
-        if not ready:
-            return None
-        order.update(dict.fromkeys(ready))
-        left = [n for n in left if n not in order]
-    return [graph.node[n] for n in order]
+    sorter = TopologicalSorter(dict(enumerate(after)))
+    try:
+        sorter.prepare()
+    except CycleError:
+        return None
+    order: list[NodeProto] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        order += [graph.node[n] for n in ready]
+        sorter.done(*ready)
+    return order
 
 
 def _lacks_types(model: ModelProto) -> bool:
@@ -108,20 +111,16 @@ def _lacks_types(model: ModelProto) -> bool:
 
 def _infer_types(model: ModelProto) -> None:
     """Give outputs without a type that which follows from the nodes, as far as it is known."""
+    light = without_weights(model)
+    del light.graph.output[:]  # then onnx infers the types of all values
     try:
-        inferred = onnx.shape_inference.infer_shapes(_with_some_types(without_weights(model)))
+        inferred = onnx.shape_inference.infer_shapes(light)
     except onnx.shape_inference.InferenceError:
         return  # onnx's checker says what is wrong
     types = {info.name: info.type for info in inferred.graph.value_info}
     for output in model.graph.output:
         if output.type.WhichOneof("value") is None and output.name in types:
             output.type.CopyFrom(types[output.name])
-
-
-def _with_some_types(model: ModelProto) -> ModelProto:
-    """*model* where all nodes but no outputs give values, so that types of all are inferred."""
-    del model.graph.output[:]
-    return model
 
 
 _FAULTS: Mapping[str, tuple[Callable[[ModelProto], bool], Callable[[ModelProto], None]]] = {

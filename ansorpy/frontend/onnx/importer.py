@@ -7,13 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMappin
 from contextlib import contextmanager
 from math import prod
 
-from onnx import (
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    SparseTensorProto,
-    ValueInfoProto,
-)
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueInfoProto
 
 from ansorpy.errors import UnsupportedRow
 from ansorpy.frontend.onnx.bounded import GivenBounds
@@ -21,6 +15,7 @@ from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
     TooShort,
+    Translate,
     Unequal,
     Unknown,
     Unsupported,
@@ -51,7 +46,6 @@ from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, advice_of, pinnable, 
 from ansorpy.frontend.onnx.registry import (
     CONTROL,
     ON_SHAPES,
-    Translate,
     has_importer,
     importer_of,
     operator_of,
@@ -95,12 +89,21 @@ class Importer:
         self.used: frozenset[str] = frozenset()
         self._stated = stated_types(model)
         self._free = inputs.free
+        self._shapes = inputs.shapes
         self._bounds = GivenBounds(bounds, model.graph)
         self._network = self.builder
         self._counting: dict[Hashable, Sequence[Value | None]] = {}
         self._add_inputs(inputs.shapes)
 
     def run(self) -> Graph:
+        """The graph of the network.
+
+        Raises:
+            Solved: Some operator can only be translated if a dimension is another extent.
+            UnsupportedModel: Nodes, inputs or outputs are refused; its table lists all of them.
+            UsageError: A bound has no effect, or operators do not take inputs of these shapes.
+            ForeignFile: The model is not valid.
+        """
         self._import_all(self.model.graph)
         for output in self.model.graph.output:
             self._refuse_output(output)
@@ -232,7 +235,7 @@ class Importer:
     def both(self) -> Iterator[None]:
         """While this lasts, no size that nobody stated is chosen so that a node becomes possible:
         it is in one of two branches, of which a run may take the other."""
-        free, self._free = self._free, type(self._free)()
+        free, self._free = self._free, []
         try:
             yield
         finally:
@@ -253,16 +256,15 @@ class Importer:
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
-        supported = has_importer(node)
         missing = (n not in self.values and n not in self.lists for n in operands)
-        if supported and any(missing):
+        if has_importer(node) and any(missing):
             return  # depends on a node that is in the table already
         context = NodeContext(
             node, self.opset, self.builder, self.values, self.used, self.known, self._stated,
             bounds=self._bounds if self.builder is self._network else None,
         )  # fmt: skip
         try:
-            results = self._once(node, operands, context, supported)
+            results = self._once(context)
         except Blamed:
             self._stand_in(node)
             return
@@ -270,23 +272,22 @@ class Importer:
             found = self._solution(reason)
             if found is not None:
                 raise Solved(*found) from None
-            self._refuse(node, operands, reason)
+            self._refuse(node, reason)
             return
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             dims = self._dims(operands)
             if dims and isinstance(error, TypeError):  # what only an int can do was asked of a size
-                self._refuse(node, operands, context.undecided("sizes", map(dim_extent, dims)))
+                self._refuse(node, context.undecided("sizes", map(dim_extent, dims)))
                 return
-            demand_consistent(self.model)  # reports operands or attributes that no operator takes
+            demand_consistent(self.model, self._shapes)  # reports what no operator takes
             raise
         for name, value in zip(node.output, results, strict=False):
             if name and value is not None:
                 self._bind(name, value)
 
-    def _once(
-        self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
-    ) -> Sequence[Value | None]:
+    def _once(self, context: NodeContext) -> Sequence[Value | None]:
         """The node's values; those of an equal node if a run counts them: counts are then equal."""
+        node = context.node
         if operator_of(node) in CONTROL:  # it may read more than its operands
             return CONTROL[operator_of(node)](self, context)
         values = [self.values.get(name, "") for name in node.input]
@@ -294,7 +295,7 @@ class Importer:
         same = (signature(node, values), used, self.builder)
         if same not in self._counting:
             before = len(self.builder.counts)
-            results = self._translated(node, operands, context, supported)
+            results = self._translated(context)
             if len(self.builder.counts) == before:
                 return results
             self._counting[same] = results
@@ -313,14 +314,14 @@ class Importer:
         sizes = [e for value in held if value in self.known for e in self.known[value].flat]
         return dims_of([*shapes, *(e.above if isinstance(e, Ratio) else e for e in sizes)])
 
-    def _translated(
-        self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
-    ) -> Sequence[Value | None]:
+    def _translated(self, context: NodeContext) -> Sequence[Value | None]:
         """The node's values, translated by its importer; constants if all its operands are.
 
         If no importer can translate a node on constants, onnx's reference implementation evaluates
         it where that is reliable.
         """
+        node, operator = context.node, operator_of(context.node)
+        operands = [name for name in node.input if name]
         if any(name in self.lists for name in operands):
             if node.op_type == "Identity":
                 return identity(self, context)
@@ -331,44 +332,38 @@ class Importer:
         constant = bool(operands) and node.op_type not in _RANDOM and all(
             self.values.get(name) in self.builder.constants for name in operands
         )  # fmt: skip
+        importer = importer_of(operator)
         try:
-            importer = importer_of(operator_of(node))
             if importer is None:
                 raise Unsupported("operator", unknown_advice(node.domain))
-            return self._from_importer(importer, operands, context, constant)
+            return self._from_importer(importer, context, constant)
         except TooLarge:
             raise
         except Unsupported:
-            if not constant or (supported and operator_of(node) not in ON_SHAPES):
+            if not constant or (importer is not None and operator not in ON_SHAPES):
                 raise
-        return self._folded(node, operands)
+        return self._folded(node)
 
     def _from_importer(
-        self,
-        importer: Translate,
-        operands: Sequence[str],
-        context: NodeContext,
-        constant: bool,
+        self, importer: Translate, context: NodeContext, constant: bool
     ) -> Sequence[str | None]:
         """What the operator's importer makes, evaluated if it is *constant*, of the narrow types
         of its operands if it carries these."""
-        node = context.node
-        narrow = kinds_of(self.builder, [self.values.get(name, "") for name in operands])
-        if narrow and operator_of(node) not in CARRIES | READS:
-            raise refused(next(iter(narrow.values())))
+        operator = operator_of(context.node)
+        narrow = kinds_of(self.builder, context.inputs)
+        kind = next(iter(narrow.values()), None)
+        if kind is not None and operator not in CARRIES | READS:
+            raise refused(kind)
         made = importer(context)
         results = (made,) if isinstance(made, str) else made
-        if narrow and operator_of(node) in CARRIES:
-            self.builder.narrow.update(dict.fromkeys(results, next(iter(narrow.values()))))
+        if kind is not None and operator in CARRIES:
+            self.builder.narrow.update(dict.fromkeys(results, kind))
         keeps = any(most(self.builder.types[value].size) > SMALL for value in narrow)
-        return self._computed(node, results, context) if constant and not keeps else results
+        return self._computed(context, results) if constant and not keeps else results
 
-    def _computed(
-        self, node: NodeProto, results: tuple[str, ...], context: NodeContext
-    ) -> tuple[str | None, ...]:
+    def _computed(self, context: NodeContext, results: tuple[str, ...]) -> tuple[str | None, ...]:
         """*results*, which depend only on constants, evaluated to constants."""
-        operands = [name for name in context.inputs if name in self.builder.types]
-        self._require_small(results, operands)
+        self._require_small(results, context.inputs)
         if all(name in self.builder.constants for name in results):
             return results
         graph = self.builder.finish(Output(name, name) for name in results)
@@ -377,7 +372,8 @@ class Importer:
         for step in graph.nodes:
             self._require_small([step.output], step.inputs)
         made = []
-        for name, value, array in zip(node.output, results, constant_values(graph), strict=False):
+        arrays = constant_values(graph)
+        for name, value, array in zip(context.node.output, results, arrays, strict=False):
             made.append(self.builder.add_constant(name, array))
             if value in self.builder.narrow:
                 self.builder.narrow[made[-1]] = self.builder.narrow[value]
@@ -392,9 +388,9 @@ class Importer:
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
 
-    def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
+    def _folded(self, node: NodeProto) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""
-        feeds = {n: constant_array(self.builder, self.values[n]) for n in operands}
+        feeds = {n: constant_array(self.builder, self.values[n]) for n in node.input if n}
         results = evaluated(node, feeds, self.model)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
@@ -410,8 +406,9 @@ class Importer:
             what = f"element type {array.dtype.name}"
             raise Unsupported(what, "convert the model to float32") from None
 
-    def _refuse(self, node: NodeProto, operands: Sequence[str], reason: Unsupported) -> None:
-        held = [self.values[n] for n in operands if n in self.values]
+    def _refuse(self, node: NodeProto, reason: Unsupported) -> None:
+        """Add a row for *node*, and stand-ins for its results."""
+        held = [self.values[name] for name in node.input if name in self.values]
         shapes = [str(list(self.builder.types[value].shape)) for value in held]
         given = [i.name for i in network_inputs(self.model) if i.name in self.values]
         names = {self.values[name]: name for name in given}

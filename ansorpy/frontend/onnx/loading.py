@@ -24,7 +24,7 @@ from ansorpy.frontend.onnx.sequence_inputs import with_tensors
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph
 from ansorpy.ir.symbols import Dim
-from ansorpy.size_bounds import AnyBound, Bound, known_bounds
+from ansorpy.size_bounds import AnyBound, known_bounds
 from ansorpy.size_ranges import AnySize, SizeRange
 
 __all__ = ["Imported", "load", "load_with_ranges", "runnable_shapes"]
@@ -78,7 +78,7 @@ def load_with_ranges(
     Raises:
         ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
-    graph, inputs, equal = _imported(source, shapes, dims, constants, known_bounds(bounds))
+    graph, inputs, equal = _imported(source, shapes, dims, constants, bounds)
     _log_assumed(inputs, equal)
     return Imported(graph, inputs.ranges)
 
@@ -96,23 +96,24 @@ def runnable_shapes(
     Raises:
         ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
-    return _imported(source, shapes, dims, bounds=known_bounds(bounds))[1]
+    return _imported(source, shapes, dims, None, bounds)[1]
 
 
 def _imported(
     source: str | Path | ModelProto,
     shapes: Mapping[str, Sequence[AnySize]] | None,
     dims: Mapping[str, AnySize] | None,
-    constants: Mapping[str, ArrayLike] | None = None,
-    bounds: Mapping[str, Bound] | None = None,
+    constants: Mapping[str, ArrayLike] | None,
+    bounds: Mapping[str, AnyBound] | None,
 ) -> tuple[Graph, InputShapes, list[str]]:
     """The graph, its inputs, and which dimensions its operators need to be others."""
+    limits = known_bounds(bounds)
     found = with_constants(read(source), constants or {})
     demand_own_texts(all_nodes(found.graph))
     model, shapes = with_tensors(mended(found), shapes)
     if all(map(is_known, all_nodes(model.graph))):
         check(model)
-        model = upgraded(model)
+    model = upgraded(model)
     model = without_maps(model)
     unknown = [node for node in all_nodes(model.graph) if not has_importer(node)]
     model = with_definitions(model, unknown)
@@ -121,11 +122,11 @@ def _imported(
     while True:
         try:
             with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
-                return Importer(model, inputs, bounds or {}).run(), inputs, equal
-        except Solved as found:
-            inputs = inputs.replaced(found.dim, found.extent)
-            if found.dim.name != str(found.extent):  # otherwise, only its range has changed
-                equal.append(f"{found.dim.name} = {found.extent}")
+                return Importer(model, inputs, limits).run(), inputs, equal
+        except Solved as need:
+            inputs = inputs.replaced(need.dim, need.extent)
+            if need.dim.name != str(need.extent):  # otherwise, only its range has changed
+                equal.append(f"{need.dim.name} = {need.extent}")
 
 
 def _log_assumed(inputs: InputShapes, equal: Sequence[str]) -> None:

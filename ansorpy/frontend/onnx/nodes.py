@@ -6,7 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from onnx import GraphProto, NodeProto
 
-__all__ = ["STANDARD", "all_nodes", "all_of", "bodies_of", "names_read", "needed", "signature"]
+__all__ = [
+    "STANDARD", "all_nodes", "all_of", "bodies_of", "initializer_names", "names_read", "needed",
+    "signature",
+]  # fmt: skip
 
 STANDARD = ("", "ai.onnx")
 """Names of the domain of ONNX's own operators."""
@@ -54,14 +57,16 @@ def names_read(node: NodeProto) -> Iterator[str]:
             yield from (name for name in names_read(inner) if name not in own)
 
 
+def initializer_names(graph: GraphProto) -> set[str]:
+    """The names of the constants that *graph* holds, sparse ones among them."""
+    sparse = (tensor.values.name for tensor in graph.sparse_initializer)
+    return {*(tensor.name for tensor in graph.initializer), *sparse}
+
+
 def _defined(body: GraphProto) -> set[str]:
     """The names that *body* itself gives values: outside, they may stand for others."""
-    return {
-        *(info.name for info in body.input),
-        *(tensor.name for tensor in body.initializer),
-        *(tensor.values.name for tensor in body.sparse_initializer),
-        *(name for node in body.node for name in node.output),
-    }
+    made = (name for node in body.node for name in node.output)
+    return {*(info.name for info in body.input), *initializer_names(body), *made}
 
 
 def signature(node: NodeProto, values: Sequence[str]) -> Hashable:

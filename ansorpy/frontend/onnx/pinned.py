@@ -10,6 +10,7 @@ from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.reader import copied
+from ansorpy.frontend.onnx.shapes import may_have, stated_axes
 from ansorpy.graph.ir import Array
 
 __all__ = ["with_constants"]
@@ -32,14 +33,10 @@ def with_constants(model: ModelProto, constants: Mapping[str, ArrayLike]) -> Mod
                 hint=f"the inputs are {', '.join(inputs) or 'none'}",
             )
         arrays[name] = _as_declared(inputs[name], value)
-    made = copied(model)
-    del made.graph.input[:]
-    made.graph.input.extend(info for name, info in inputs.items() if name not in arrays)
-    kept = [tensor for tensor in made.graph.initializer if tensor.name not in arrays]
-    del made.graph.initializer[:]
-    made.graph.initializer.extend(kept)
-    made.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in arrays.items())
-    return made
+    kept = [tensor for tensor in model.graph.initializer if tensor.name not in arrays]
+    held = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    rest = [info for name, info in inputs.items() if name not in arrays]
+    return copied(model, inputs=rest, initializers=[*kept, *held])
 
 
 def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
@@ -59,15 +56,9 @@ def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
         held, wanted = (each[~np.isfinite(each)] for each in (held, given))
     if not np.array_equal(held, wanted, equal_nan=are_floats):
         raise UsageError(f"input {info.name!r} is {dtype.name}, which does not hold {value!r}")
-    shape = info.type.tensor_type.shape.dim
-    if info.type.tensor_type.HasField("shape") and (
-        len(shape) != array.ndim
-        or any(
-            d.HasField("dim_value") and d.dim_value != n
-            for d, n in zip(shape, array.shape, strict=True)
-        )
-    ):
-        said = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in shape]
+    stated = stated_axes(info)
+    if stated is not None and not may_have(stated, array.shape):
+        said = ["?" if axis == "" else axis for axis in stated]
         raise UsageError(
             f"input {info.name!r} has shape {said}, so its value cannot have {list(array.shape)}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +21,18 @@ from onnx import (
     numpy_helper,
 )
 
-from ansorpy.errors import ForeignFile, UnsupportedModel
+from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx.local_functions import complete
 from ansorpy.frontend.onnx.nodes import STANDARD, all_nodes
 from ansorpy.graph.ir import Array
+from ansorpy.graph.ops import Shape
 
 __all__ = [
-    "OLDEST_OPSET", "array_of", "check", "copied", "demand_computed", "demand_consistent",
+    "array_of", "check", "copied", "demand_computed", "demand_consistent",
     "demand_own_texts", "opset_of", "read", "read_file", "upgraded", "without_weights",
 ]  # fmt: skip
 
-OLDEST_OPSET = 7
+_OLDEST_OPSET = 7
 """The oldest operator set that importers support; older models are converted."""
 
 _CONVERT_TO = 13
@@ -255,42 +256,69 @@ def without_weights(model: ModelProto) -> ModelProto:
         if t.name not in given
     ]
     kept = [t for t in graph.initializer if t.name not in large]
-    return _with(model, [*graph.input, *weights], kept)
+    return copied(model, inputs=[*graph.input, *weights], initializers=kept)
 
 
-def copied(model: ModelProto) -> ModelProto:
-    """A copy of *model*, part by part: protobuf copies a whole message of up to 2 GiB only."""
-    return _with(model, model.graph.input, model.graph.initializer)
+def copied(
+    model: ModelProto, *, nodes: Sequence[NodeProto] | None = None,
+    inputs: Sequence[ValueInfoProto] | None = None,
+    initializers: Sequence[TensorProto] | None = None,
+) -> ModelProto:  # fmt: skip
+    """A copy of *model* with other *nodes*, *inputs* and *initializers*, if these are given.
 
-
-def _with(
-    model: ModelProto, inputs: Iterable[ValueInfoProto], initializers: Iterable[TensorProto]
-) -> ModelProto:
-    """A copy of *model* with other inputs and initializers."""
-    graph = helper.make_graph(
-        model.graph.node, model.graph.name, list(inputs), model.graph.output, list(initializers),
-        value_info=model.graph.value_info, sparse_initializer=model.graph.sparse_initializer,
+    It is made part by part: protobuf copies a whole message of up to 2 GiB only.
+    """
+    graph = model.graph
+    made = helper.make_graph(
+        graph.node if nodes is None else nodes, graph.name,
+        graph.input if inputs is None else inputs, graph.output,
+        graph.initializer if initializers is None else initializers,
+        value_info=graph.value_info, sparse_initializer=graph.sparse_initializer,
     )  # fmt: skip
     return helper.make_model(
-        graph, ir_version=model.ir_version, opset_imports=model.opset_import,
+        made, ir_version=model.ir_version, opset_imports=model.opset_import,
         functions=model.functions,
     )  # fmt: skip
 
 
-def demand_consistent(model: ModelProto) -> None:
+def demand_consistent(model: ModelProto, shapes: Mapping[str, Shape]) -> None:
     """Refuse *model* if some node has operands or attributes that its operator does not take.
 
     Importers rely on conditions that onnx's strict shape inference checks.  The check takes as long
     as the import, so it runs only after an importer has failed.
 
+    Args:
+        shapes: Those of the inputs, which the model may leave open.
+
     Raises:
-        ForeignFile: There is such a node.
+        ForeignFile: There is such a node, whatever shapes the inputs have.
+        UsageError: There is one if the inputs have these *shapes*.
     """
     light = _for_onnx(model)
+    fault = _fault_of(light)
+    if fault is not None:
+        raise _not_valid(fault, _IN_FULL) from None
+    del light.graph.value_info[:]
+    for info in light.graph.input:
+        if info.name in shapes and info.type.HasField("tensor_type"):
+            dims = [e if isinstance(e, int) else str(e) for e in shapes[info.name]]
+            code = info.type.tensor_type.elem_type
+            info.type.CopyFrom(helper.make_tensor_type_proto(code, dims))
+    fault = _fault_of(light)
+    if fault is not None:
+        raise UsageError(
+            f"the model does not take inputs of these shapes: {_reason(fault)}",
+            hint="give other ones: --shape or --dim (shapes= or dims= in Python)",
+        ) from None
+
+
+def _fault_of(model: ModelProto) -> Exception | None:
+    """What onnx's strict shape inference says against *model*."""
     try:
-        onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=True, data_prop=True)
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
-        raise _not_valid(error, _IN_FULL) from None
+        return error
+    return None
 
 
 def demand_own_texts(nodes: Iterable[NodeProto]) -> None:
@@ -337,14 +365,14 @@ def upgraded(model: ModelProto) -> ModelProto:
             f"the model uses operator set {opset}, the installed onnx package knows up to {newest}",
             hint="update the onnx package, or export with an older opset",
         )
-    if opset >= OLDEST_OPSET:
+    if opset >= _OLDEST_OPSET:
         return model
     try:
         return onnx.version_converter.convert_version(_with_channel_slopes(model), _CONVERT_TO)
     except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
         raise UnsupportedModel(
             f"operator set {opset} is too old and onnx cannot convert it: {_reason(error)}",
-            hint=f"export the model with opset {OLDEST_OPSET} or later",
+            hint=f"export the model with opset {_OLDEST_OPSET} or later",
         ) from None
 
 

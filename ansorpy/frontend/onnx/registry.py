@@ -14,14 +14,14 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.errors import UsageError
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.control import adopted, branch, loop, scan, sequences
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.custom import CUSTOM, Definition, import_custom
 from ansorpy.frontend.onnx.images import patches, regions, resize, sampling, unpool
 from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
-from ansorpy.frontend.onnx.ml import features, linear, support_vectors, trees
+from ansorpy.frontend.onnx.ml import OPERATORS as ML
 from ansorpy.frontend.onnx.nodes import STANDARD
 from ansorpy.frontend.onnx.operators import (
     activation,
@@ -53,11 +53,10 @@ from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 from ansorpy.frontend.onnx.training import losses, optimisers
 
 __all__ = [
-    "CONTROL", "ON_SHAPES", "OPERATORS", "Translate", "has_importer", "importer_of",
+    "CONTROL", "ON_SHAPES", "OPERATORS", "has_importer", "importer_of",
     "is_known", "operator_of", "register_op", "unknown_advice", "unregister_op",
 ]  # fmt: skip
 
-Translate = Callable[[NodeContext], str | tuple[str, ...]]
 Defined = TypeVar("Defined", bound=Definition)
 
 
@@ -78,16 +77,15 @@ OPERATORS: Mapping[str, Translate] = {
     **einsum.OPERATORS,
     **elementwise.OPERATORS,
     **elimination.OPERATORS,
-    **features.OPERATORS,
     **functions.OPERATORS,
     **gather.OPERATORS,
     **gru.OPERATORS,
-    **linear.OPERATORS,
     **logic.OPERATORS,
     **losses.OPERATORS,
     **lstm.OPERATORS,
     **matmul.OPERATORS,
     **MICROSOFT,
+    **ML,
     **movement.OPERATORS,
     **ngrams.OPERATORS,
     **normalization.OPERATORS,
@@ -105,8 +103,6 @@ OPERATORS: Mapping[str, Translate] = {
     **scatter.OPERATORS,
     **sorts.OPERATORS,
     **signal.OPERATORS,
-    **support_vectors.OPERATORS,
-    **trees.OPERATORS,
     **unpool.OPERATORS,
 }
 

@@ -11,11 +11,12 @@ import onnx
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy.frontend.onnx.context import Unsupported, dtype_of
+from ansorpy.frontend.onnx.shapes import may_have, stated_axes
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.extents import Extent, least, most
+from ansorpy.ir.extents import Extent, least
 
-__all__ = ["inferred_types", "stated_types", "warn_of_shape"]
+__all__ = ["inferred_types", "proto_of", "stated_types", "warn_of_shape"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,13 +47,7 @@ def inferred_types(
     versions = (model.ir_version, *(opset.version for opset in model.opset_import))
     if any(abs(number) >= 2**31 for number in versions):  # onnx takes no others
         return {}
-    given = {
-        name: helper.make_tensor_type_proto(
-            helper.np_dtype_to_tensor_dtype(type_.dtype.numpy),
-            [e if isinstance(e, int) else str(e) for e in type_.shape],
-        )
-        for name, type_ in types.items()
-    }
+    given = {name: proto_of(kind) for name, kind in types.items()}
     extents = {str(e): e for type_ in types.values() for e in type_.shape}
     data = {n: numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()}
     try:
@@ -67,6 +62,13 @@ def inferred_types(
     ):  # fmt: skip
         return {}
     return dict(_typed(made, extents))
+
+
+def proto_of(kind: TensorType) -> TypeProto:
+    """The type as onnx states it, where open extents are dimensions named by their text."""
+    code = helper.np_dtype_to_tensor_dtype(kind.dtype.numpy)
+    dims = [extent if isinstance(extent, int) else str(extent) for extent in kind.shape]
+    return helper.make_tensor_type_proto(code, dims)
 
 
 def _typed(
@@ -87,16 +89,9 @@ def _typed(
 
 def warn_of_shape(output: ValueInfoProto, made: Shape) -> None:
     """Say if *output* has another shape than the model declares: what reads it may not fit."""
-    declared = output.type.tensor_type.shape.dim
-    fits = len(declared) == len(made) and all(
-        not dim.HasField("dim_value")
-        or dim.dim_value < 0
-        or least(size) <= dim.dim_value <= most(size)
-        for dim, size in zip(declared, made, strict=True)
-    )
-    if output.type.tensor_type.HasField("shape") and not fits:
-        sizes = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in declared]
+    stated = stated_axes(output)
+    if stated is not None and not may_have(stated, made):
         _LOG.warning(
             "output %s has shape %s, though the model declares %s",
-            output.name, list(made), sizes,
+            output.name, list(made), list(stated),
         )  # fmt: skip

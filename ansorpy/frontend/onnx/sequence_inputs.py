@@ -11,6 +11,7 @@ from typing import Any
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from ansorpy.errors import UsageError
+from ansorpy.frontend.onnx.reader import copied
 from ansorpy.frontend.onnx.shapes import network_inputs
 from ansorpy.size_ranges import AnySize
 
@@ -40,27 +41,20 @@ def with_tensors(
         UsageError: An input is no list of shapes.
     """
     given = dict(shapes or {})
-    listed = [i for i in network_inputs(model) if is_listed(i.type) and i.name in given]
+    listed = [i.name for i in network_inputs(model) if is_listed(i.type) and i.name in given]
     if not listed:
         return model, given
-    made = ModelProto()
-    made.CopyFrom(model)
     inputs: list[ValueInfoProto] = []
     nodes: list[NodeProto] = []
-    names = {info.name for info in listed}
     for info in model.graph.input:
-        if info.name in names:
-            tensors, more = _parts(info, given.pop(info.name))
-            given |= {name: shape for name, shape in tensors.items()}
-            inputs += [_tensor(name, info.type, len(shape)) for name, shape in tensors.items()]
-            nodes += more
-        else:
+        if info.name not in listed:
             inputs.append(info)
-    nodes += model.graph.node
-    del made.graph.input[:], made.graph.node[:]
-    made.graph.input.extend(inputs)
-    made.graph.node.extend(nodes)
-    return made, given
+            continue
+        tensors, more = _parts(info, given.pop(info.name))
+        given |= tensors
+        inputs += [_tensor(name, info.type, len(shape)) for name, shape in tensors.items()]
+        nodes += more
+    return copied(model, nodes=[*nodes, *model.graph.node], inputs=inputs), given
 
 
 def is_listed(kind: TypeProto) -> bool:

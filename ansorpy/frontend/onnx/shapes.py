@@ -11,13 +11,14 @@ from onnx import ModelProto, ValueInfoProto
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.default_sizes import default_range
 from ansorpy.frontend.onnx.dim_texts import dim_flags, extent_of, names_in
+from ansorpy.frontend.onnx.nodes import initializer_names
 from ansorpy.graph.ops import Shape
-from ansorpy.ir.extents import Extent, Symbolic, dim_extent, dims_of, least
+from ansorpy.ir.extents import Extent, Symbolic, dim_extent, dims_of, least, most
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.size_ranges import AnySize, Size, SizeRange, size_of
 
-__all__ = ["InputShapes", "input_shapes", "network_inputs"]
+__all__ = ["InputShapes", "input_shapes", "may_have", "network_inputs", "stated_axes"]
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,7 @@ class InputShapes:
 
 def network_inputs(model: ModelProto) -> list[ValueInfoProto]:
     """The inputs a caller provides: those without an initializer."""
-    held = {tensor.name for tensor in model.graph.initializer}
-    held.update(sparse.values.name for sparse in model.graph.sparse_initializer)
+    held = initializer_names(model.graph)
     return [info for info in model.graph.input if info.name not in held]
 
 
@@ -103,22 +103,39 @@ Axis = int | str
 """A size that the model fixes, or the name of a dimension, or an expression of names."""
 
 
+def stated_axes(info: ValueInfoProto) -> tuple[Axis, ...] | None:
+    """What the model states of the axes of a tensor: ``""`` where it is nothing; None if it states
+    no shape.
+
+    Some exporters write a negative size for an open one.
+    """
+    kind = info.type.tensor_type
+    if not kind.HasField("shape"):
+        return None
+    return tuple(
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else d.dim_param
+        for d in kind.shape.dim
+    )
+
+
+def may_have(stated: Sequence[Axis], shape: Shape) -> bool:
+    """Whether a tensor with the axes that are *stated* has *shape*, at some sizes at least."""
+    return len(stated) == len(shape) and all(
+        isinstance(axis, str) or least(extent) <= axis <= most(extent)
+        for axis, extent in zip(stated, shape, strict=True)
+    )
+
+
 def _axes(info: ValueInfoProto, given: Sequence[object] | None) -> tuple[Axis, ...]:
     """The axes that the model states for *info*; as many as are *given* if it states none."""
-    kind = info.type.tensor_type
-    if info.type.HasField("tensor_type") and not kind.HasField("shape") and given is None:
+    stated = stated_axes(info)
+    if info.type.HasField("tensor_type") and stated is None and given is None:
         raise UsageError(
             f"the model states no shape of the input {info.name}",
             hint=f"give it: --shape {quote(f'{info.name}=2x3')} (shapes= in Python)",
         )
-    if not kind.HasField("shape"):
-        return tuple(f"{info.name}.{number}" for number in range(len(given or ())))
-    return tuple(
-        d.dim_value
-        if d.HasField("dim_value") and d.dim_value >= 0
-        else d.dim_param or f"{info.name}.{number}"
-        for number, d in enumerate(kind.shape.dim)
-    )
+    axes = ("",) * len(given or ()) if stated is None else stated
+    return tuple(f"{info.name}.{n}" if axis == "" else axis for n, axis in enumerate(axes))
 
 
 def _given(name: str, shape: Sequence[AnySize], axes: Sequence[Axis]) -> tuple[Size, ...]:

@@ -284,3 +284,13 @@ def test_relative_position_bias(queries: int, keys: int, both: int) -> None:
     far = np.minimum(near + np.trunc(part * (half - near)), half - 1)
     row = np.where(size < near, size, far).astype(int) + both * half * (ahead > 0)
     np.testing.assert_array_equal(got[0], table[row].transpose(2, 0, 1))
+
+
+def test_rotations_of_more_elements_than_a_row_has_are_refused() -> None:
+    operands = {**group_operands(0, 5, [5, 5]), "cos": normal(7, 16, 9), "sin": normal(8, 16, 9)}
+    model = model_of(
+        "GroupQueryAttention", operands, {"y": FLOAT}, ["total"],
+        num_heads=4, kv_num_heads=2, do_rotary=1,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModel, match=r"(?s)rotation of 18 elements.*rows have 16"):
+        load(model)

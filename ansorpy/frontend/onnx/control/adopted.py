@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import onnx
-from onnx import ValueInfoProto, helper
+from onnx import helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.definitions import with_definitions
-from ansorpy.graph.ops import TensorType
+from ansorpy.frontend.onnx.result_types import proto_of
 
 __all__ = ["OPERATORS"]
 
@@ -36,7 +36,7 @@ def adopted(translator: Translator, ctx: NodeContext) -> list[Value]:
     node = helper.make_node(ctx.node.op_type, ctx.node.input, ctx.node.output)
     node.attribute.extend(a for a in ctx.node.attribute if a.name not in own)
     given = {name: ctx.values[name] for name in node.input if name}
-    inputs = [_info(name, ctx.type_of(value)) for name, value in given.items()]
+    inputs = [helper.make_value_info(n, proto_of(ctx.type_of(v))) for n, v in given.items()]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     graph = helper.make_graph([node], ctx.node.op_type, inputs, outputs)
     schema: Any = onnx.defs.get_schema(node.op_type)  # its annotations lack this property
@@ -44,13 +44,6 @@ def adopted(translator: Translator, ctx: NodeContext) -> list[Value]:
     body = with_definitions(helper.make_model(graph, opset_imports=opsets), graph.node).graph
     made = iter(translator.inlined(body, given))
     return [next(made) if name else "" for name in node.output]
-
-
-def _info(name: str, kind: TensorType) -> ValueInfoProto:
-    shape = [extent if isinstance(extent, int) else str(extent) for extent in kind.shape]
-    return helper.make_tensor_value_info(
-        name, helper.np_dtype_to_tensor_dtype(kind.dtype.numpy), shape
-    )
 
 
 OPERATORS = {f"com.microsoft.{name}": adopted for name in _ADOPTED}

@@ -85,11 +85,7 @@ def run_loop(
         return compiled_loop(translator, ctx, body, whole)
 
     def unrolled() -> list[Value]:
-        assert isinstance(trips, int)
-        return unrolled_loop(
-            translator, ctx, body, trips, state, is_loop=plan.is_loop, read=plan.read,
-            written=plan.written,
-        )  # fmt: skip
+        return unrolled_loop(translator, ctx, body, plan, state)
 
     if not isinstance(trips, int):
         return _or_known(translator, ctx, plan, compiled)

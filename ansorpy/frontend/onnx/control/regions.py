@@ -134,10 +134,12 @@ class Body:
             [Output(f"made.{n}", value) for n, value in enumerate(outputs)], kept
         )
         region = LoopRegion(
-            graph, plan.trips, len(changed), plan.limit is not None, plan.begins is not None,
-            condition is not None, tuple(is_last for _, is_last in plan.read),
-            tuple(plan.written[n] for n in wanted),
-            self._length(counts) if wanted else 0, counts, plan.is_bounded,
+            graph, plan.trips, carried=len(changed), has_limit=plan.limit is not None,
+            has_start=plan.begins is not None, has_condition=condition is not None,
+            read=tuple(is_last for _, is_last in plan.read),
+            written=tuple(plan.written[n] for n in wanted),
+            length=self._length(counts) if wanted else 0, counts=counts,
+            is_bounded=plan.is_bounded,
         )  # fmt: skip
         operands = [
             *filter(None, (plan.limit, plan.begins)), *(plan.state[n] for n in changed),

@@ -29,23 +29,19 @@ def scan(translator: Translator, ctx: NodeContext) -> list[Value]:
     states = len(ctx.node.input) - count
     rows = len(body.output) - states
     values = [ctx.input(number) for number in range(states + count)]
-    read_axes = _axes(ctx, "scan_input_axes", count)
-    read = [
-        (_first_axis(ctx, value, axis), is_last)
-        for value, axis, is_last in zip(
-            values[states:], read_axes, _are_last(ctx, _DIRECTIONS, count), strict=True
-        )
-    ]
+    axes, are_last = (_numbers(ctx, n, count) for n in ("scan_input_axes", _DIRECTIONS))
+    read = tuple(
+        (_first_axis(ctx, value, axis), bool(is_last))
+        for value, axis, is_last in zip(values[states:], axes, are_last, strict=True)
+    )
     plan = LoopPlan(
-        _rows_of(ctx, [value for value, _ in read]), read=tuple(read),
-        written=_are_last(ctx, "scan_output_directions", rows),
+        _rows_of(ctx, [value for value, _ in read]), read=read,
+        written=tuple(map(bool, _numbers(ctx, "scan_output_directions", rows))),
         wanted=tuple(ctx.is_output_used(states + n) for n in range(rows)),
     )  # fmt: skip
     made = run_loop(translator, ctx, body, plan, values[:states])
-    axes = _axes(ctx, "scan_output_axes", rows)
-    moved = [
-        _moved(ctx, value, axis) for value, axis in zip(made[states:], axes, strict=True)
-    ]  # fmt: skip
+    places = _numbers(ctx, "scan_output_axes", rows)
+    moved = [_moved(ctx, *pair) for pair in zip(made[states:], places, strict=True)]
     return [*made[:states], *moved]
 
 
@@ -79,40 +75,28 @@ def _rows_of(ctx: NodeContext, values: Sequence[str]) -> AnyExtent:
     return extents[0]
 
 
-def _axes(ctx: NodeContext, name: str, count: int) -> Sequence[int]:
-    """The axis of each of *count* tensors along which its rows lie."""
-    axes = [int(axis) for axis in ctx.attr(name, [0] * count)]
-    if len(axes) != count:
-        raise Unsupported(f"{name}={axes}", f"give {count} of them")
-    return axes
-
-
-def _are_last(ctx: NodeContext, name: str, count: int) -> tuple[bool, ...]:
-    """For each of *count* tensors, whether its last row comes first."""
-    given = ctx.attr(name, [0] * count)
+def _numbers(ctx: NodeContext, name: str, count: int) -> list[int]:
+    """The attribute *name*, which has a number for each of *count* tensors; 0 by default."""
+    given = [int(number) for number in ctx.attr(name, [0] * count)]
     if len(given) != count:
-        raise Unsupported(f"{name}={list(given)}", f"give {count} of them")
-    return tuple(map(bool, given))
+        raise Unsupported(f"{name}={given}", f"give {count} of them")
+    return given
 
 
 def _first_axis(ctx: NodeContext, value: str, axis: int) -> str:
     """*value* with *axis* in front."""
-    rank = len(ctx.type_of(value).shape)
-    axis = ctx.axis(axis, rank)
-    return ctx.transpose(value, (axis, *(a for a in range(rank) if a != axis)))
+    return ctx.move_axis(value, ctx.axis(axis, len(ctx.type_of(value).shape)), 0)
 
 
 def _moved(ctx: NodeContext, value: Value, axis: int) -> Value:
     """*value* with its first axis at the place *axis*."""
     if not isinstance(value, str) or not value:
         return value
-    rank = len(ctx.type_of(value).shape)
-    axis = ctx.axis(axis, rank)
-    perm = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    shape = ctx.type_of(value).shape
+    axis = ctx.axis(axis, len(shape))
     if most(ctx.type_of(value).size) == 0:
-        shape = ctx.type_of(value).shape
-        return ctx.reshape(value, tuple(shape[a] for a in perm))
-    return ctx.transpose(value, tuple(perm))
+        return ctx.reshape(value, (*shape[1 : axis + 1], shape[0], *shape[axis + 1 :]))
+    return ctx.move_axis(value, 0, axis)
 
 
 OPERATORS = {"Scan": scan}

@@ -12,6 +12,7 @@ from ansorpy.errors import UnsupportedRow
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.control.values import Value, leaves, with_leaves
 from ansorpy.frontend.onnx.elements import Elements
+from ansorpy.frontend.onnx.nodes import initializer_names
 from ansorpy.frontend.onnx.quantized.narrow import refused
 from ansorpy.graph.ir import Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Sizes, TensorType
@@ -56,8 +57,7 @@ def body_of(ctx: NodeContext, name: str) -> GraphProto:
     """
     bodies: dict[str, GraphProto] = {a.name: a.g for a in ctx.node.attribute}
     body = bodies[name]
-    held = {tensor.name for tensor in body.initializer}
-    held.update(tensor.values.name for tensor in body.sparse_initializer)
+    held = initializer_names(body)
     given = [info for info in body.input if info.name not in held]
     if len(given) == len(body.input):
         return body

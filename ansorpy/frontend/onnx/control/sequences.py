@@ -30,7 +30,7 @@ def _place(ctx: NodeContext, number: int, count: int, default: int) -> int:
     if not ctx.has_input(number):
         return default
     (place,) = ctx.constant_ints(number, "position")
-    if not isinstance(place, int) or not -count <= place < count:
+    if not -count <= place < count:
         raise Unsupported(f"position {place}", f"it must be from {-count} to {count - 1}")
     return place % count
 
@@ -66,7 +66,7 @@ def insert(translator: Translator, ctx: NodeContext) -> list[Value]:
     place = len(items)
     if ctx.has_input(2):
         (given,) = ctx.constant_ints(2, "position")
-        if not isinstance(given, int) or not -place <= given <= place:
+        if not -place <= given <= place:
             raise Unsupported(f"position {given}", f"it must be from {-place} to {place}")
         place = given + place if given < 0 else given
     return [Listed((*items[:place], ctx.input(1), *items[place:]))]
@@ -123,7 +123,7 @@ def _rows(ctx: NodeContext, axis: int, size: int) -> Rows:
         raise ctx.undecided(f"parts of {size} of {shape[axis]} elements", [shape[axis]])
     before, behind = shape[:axis], shape[axis + 1 :]
     value = ctx.reshape(ctx.input(), (*before, count, size, *behind))
-    moved = ctx.transpose(value, (axis, *range(axis), *range(axis + 1, len(shape) + 1)))
+    moved = ctx.move_axis(value, axis, 0)
     keeps = ctx.has_input(1) or ctx.attr("keepdims", 1)
     return Rows(moved if keeps else ctx.reshape(moved, (count, *before, *behind)))
 
@@ -133,7 +133,7 @@ def _joined(ctx: NodeContext, value: str) -> str:
     shape = ctx.type_of(value).shape
     is_new = bool(ctx.attr("new_axis", 0))
     axis = ctx.axis(ctx.attr("axis", 0), len(shape) - 1 + is_new)
-    moved = ctx.transpose(value, (*range(1, axis + 1), 0, *range(axis + 1, len(shape))))
+    moved = ctx.move_axis(value, 0, axis)
     if is_new:
         return moved
     rest = shape[1:]

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import GraphProto
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.control.regions import LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.graph.ir import GraphBuilder
@@ -20,30 +21,30 @@ def unrolled_loop(
     translator: Translator,
     ctx: NodeContext,
     body: GraphProto,
-    trips: int,
+    plan: LoopPlan,
     state: Sequence[Value],
-    *,
-    is_loop: bool = False,
-    read: Sequence[tuple[str, bool]] = (),
-    written: Sequence[bool] = (),
 ) -> list[Value]:
-    """The results of a loop of at most *trips* iterations, each translated on its own.
+    """The results of the loop that *plan* describes, each of its iterations translated on its own.
 
-    The arguments are those of :class:`~ansorpy.frontend.onnx.control.regions.LoopPlan`.
+    Args:
+        state: What the first iteration reads.
 
     Raises:
         Blamed: Nodes of the body are refused.
         Unsupported: Whether there is another iteration is computed at run time.
     """
     names = [info.name for info in body.input]
-    rows: list[list[str]] = [[] for _ in written]
+    trips = plan.trips
+    assert isinstance(trips, int)
+    rows: list[list[str]] = [[] for _ in plan.written]
     current = list(state)
     for i in range(trips):
-        made = translator.inlined(
-            body, dict(zip(names, [*_numbers(ctx.builder, i, is_loop), *current,
-                                   *(_row(ctx, trips, i, *r) for r in read)], strict=True)),
-        )  # fmt: skip
-        goes_on = _holds(ctx, made.pop(0)) if is_loop else True
+        given: list[Value] = [
+            *_numbers(ctx.builder, i, plan.is_loop), *current,
+            *(_row(ctx, value, trips - 1 - i if is_last else i) for value, is_last in plan.read),
+        ]  # fmt: skip
+        made = translator.inlined(body, dict(zip(names, given, strict=True)))
+        goes_on = _holds(ctx, made.pop(0)) if plan.is_loop else True
         current = made[: len(current)]
         for held, row in zip(rows, made[len(current) :], strict=True):
             if not isinstance(row, str):
@@ -52,13 +53,12 @@ def unrolled_loop(
         if not goes_on:
             break
     if not all(rows):
-        rows = [[name] for name in _no_rows(translator, ctx, body, current, read, is_loop)]
-    else:
-        rows = [
-            [_raised(ctx, row) for row in (held[::-1] if is_last else held)]
-            for held, is_last in zip(rows, written, strict=True)
-        ]
-    return [*current, *(ctx.concat(held, 0) for held in rows)]
+        return [*current, *_no_rows(translator, ctx, body, plan, current)]
+    stacked = [
+        [_raised(ctx, row) for row in (held[::-1] if is_last else held)]
+        for held, is_last in zip(rows, plan.written, strict=True)
+    ]
+    return [*current, *(ctx.concat(held, 0) for held in stacked)]
 
 
 def _numbers(builder: GraphBuilder, i: int, is_loop: bool) -> list[Value]:
@@ -67,9 +67,8 @@ def _numbers(builder: GraphBuilder, i: int, is_loop: bool) -> list[Value]:
     return [builder.add_constant(name, array) for name, array in held.items() if is_loop]
 
 
-def _row(ctx: NodeContext, trips: int, i: int, value: str, is_last: bool) -> str:
-    cut = ctx.slice(value, {0: Cut(trips - 1 - i if is_last else i, 1)})
-    return ctx.reshape(cut, ctx.type_of(value).shape[1:])
+def _row(ctx: NodeContext, value: str, place: int) -> str:
+    return ctx.reshape(ctx.slice(value, {0: Cut(place, 1)}), ctx.type_of(value).shape[1:])
 
 
 def _raised(ctx: NodeContext, row: str) -> str:
@@ -87,23 +86,22 @@ def _no_rows(
     translator: Translator,
     ctx: NodeContext,
     body: GraphProto,
+    plan: LoopPlan,
     state: Sequence[Value],
-    read: Sequence[tuple[str, bool]],
-    is_loop: bool,
 ) -> list[str]:
     """The rows of no iteration, which have the types that the body gives them."""
     types = ctx.builder.types
     with translator.inside() as inner:
-        given = _numbers(inner.builder, 0, is_loop)
+        given = _numbers(inner.builder, 0, plan.is_loop)
         given += [inner.copied(value) for value in state]
-        for value, _ in read:
+        for value, _ in plan.read:
             kind = types[value]
             given.append(inner.add_part(value, TensorType(kind.shape[1:], kind.dtype)))
         names = [info.name for info in body.input]
         made = translator.inlined(body, dict(zip(names, given, strict=True)))
         kinds = [
             (inner.builder.types[row], inner.builder.narrow.get(row))
-            for row in made[is_loop + len(state) :] if isinstance(row, str)
+            for row in made[plan.is_loop + len(state) :] if isinstance(row, str)
         ]  # fmt: skip
     return [
         ctx.builder.add_empty(ctx.node.output[0], TensorType((0, *kind.shape), kind.dtype), narrow)

@@ -106,26 +106,22 @@ def nearest(at: NDArray[np.float32], axis: ResizedAxis, rounding: str) -> Places
 
 
 def weighted(
-    at: NDArray[np.float32],
-    axis: ResizedAxis,
-    mode: str,
-    antialias: bool,
-    exclude_outside: bool,
-    cubic: float,
+    at: NDArray[np.float32], axis: ResizedAxis, rule: ResizeRule
 ) -> tuple[Places, Weights]:
     """Elements around each coordinate and their weights, both ``[out, taps]``.
 
-    With *antialias*, the filter is stretched if the axis shrinks.  Beyond the ends, the last
-    element repeats; with *exclude_outside*, positions there have no weight.
+    With ``antialias``, the filter is stretched if the axis shrinks.  Beyond the ends, the last
+    element repeats; with ``exclude_outside``, positions there have no weight.
     """
-    reach = 1 if mode == "linear" else 2
-    stretch = min(axis.scale, 1.0) if antialias else 1.0
+    is_linear = rule.mode == "linear"
+    reach = 1 if is_linear else 2
+    stretch = min(axis.scale, 1.0) if rule.antialias else 1.0
     start = int(np.floor(-reach / stretch)) + 1
     before = np.ceil(at.astype(np.float64)) - 1
     places = before[:, None] + np.arange(start, 2 - start)
     distance = np.abs(places - at[:, None]) * stretch
-    weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, cubic)
-    if exclude_outside:
+    weights = np.maximum(1 - distance, 0) if is_linear else _cubic(distance, rule.cubic)
+    if rule.exclude_outside:
         weights = np.where((places >= 0) & (places < axis.size), weights, 0)
     total: Weights = weights.sum(1, keepdims=True)
     weights = weights / np.where(total == 0, 1, total)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ansorpy.frontend.onnx.context import NodeContext, TooShort, Unsupported
-from ansorpy.frontend.onnx.operators.windows import biased, kernel_of, require_positive, windows_of
+from ansorpy.frontend.onnx.context import NodeContext, TooShort, Translate, Unsupported
+from ansorpy.frontend.onnx.equations import rooms_of
+from ansorpy.frontend.onnx.operators.windows import (
+    biased,
+    kernel_of,
+    require_known_pads,
+    require_positive,
+    windows_of,
+)
 from ansorpy.graph.ops import Columns, DeformedPatches, MatMul, Shape
 from ansorpy.graph.ops.indexing import count_windows
 from ansorpy.ir.extents import least, prod_of
@@ -44,8 +49,8 @@ def deform_conv(ctx: NodeContext) -> str:
     kernel, groups = kernel_of(ctx, "output channels")
     w = windows_of(ctx, ctx.shape()[2:], kernel)
     batch, channels, *spatial = ctx.shape()
-    begin, end = (tuple(ctx.number(p, "pads") for p in pads) for pads in (w.pads_begin, w.pads_end))
-    windows = _windows(tuple(spatial), kernel, w.strides, begin, end, w.dilations)
+    require_known_pads(ctx, w)
+    windows = _windows(tuple(spatial), kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
     shifted = ctx.attr("offset_group", 1)
     if shifted < 1 or channels % shifted:
         raise Unsupported(f"offset_group={shifted}", f"it must divide the {channels} channels")
@@ -53,7 +58,7 @@ def deform_conv(ctx: NodeContext) -> str:
     operands = [ctx.input(0), _grouped(ctx, 2, (batch, shifted, *kernel, rank, *windows))]
     if ctx.has_input(4):
         operands.append(_grouped(ctx, 4, (batch, shifted, *kernel, *windows)))
-    patches = ctx.emit(DeformedPatches(w.strides, begin, w.dilations), operands)
+    patches = ctx.emit(DeformedPatches(w.strides, w.pads_begin, w.dilations), operands)
     out, own = ctx.shape(1)[:2]
     if own * groups != channels:
         raise Unsupported(f"weight shape {ctx.shape(1)}", f"the data has {channels} channels")
@@ -73,13 +78,8 @@ def _windows(
     try:
         return count_windows(spatial, kernel, strides, begin, end, dilations)
     except ValueError as error:
-        beyond = [
-            size + lo + hi - dilation * (k - 1) - 1
-            for size, k, lo, hi, dilation in zip(
-                spatial, kernel, begin, end, dilations, strict=True
-            )
-        ]
-        missing = next(extent for extent in beyond if least(extent) < 0)
+        rooms = rooms_of(spatial, kernel, dilations, begin, end)
+        missing = next(room for room in rooms if least(room) < 0)
         raise TooShort("operand shapes", str(error), missing) from None
 
 
@@ -91,4 +91,4 @@ def _grouped(ctx: NodeContext, index: int, shape: Shape) -> str:
     return ctx.reshape(ctx.input(index), shape)
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {"Col2Im": col2im, "DeformConv": deform_conv}
+OPERATORS: dict[str, Translate] = {"Col2Im": col2im, "DeformConv": deform_conv}

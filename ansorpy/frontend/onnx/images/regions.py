@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
 from ansorpy.frontend.onnx.operators.windows import require_positive
 from ansorpy.graph.ops import Op, RegionAlign, RegionMax, RegionMean
 from ansorpy.ir.dtypes import DType
@@ -15,10 +13,8 @@ __all__ = ["OPERATORS"]
 def roi_align(ctx: NodeContext) -> str:
     """Means or maxima of interpolated samples in each bin of a region."""
     ctx.require_float()
-    half = ctx.opset >= 16
-    given = ctx.attr(
-        "coordinate_transformation_mode", "half_pixel" if half else "output_half_pixel"
-    )
+    usual = "half_pixel" if ctx.opset >= 16 else "output_half_pixel"
+    given = ctx.attr("coordinate_transformation_mode", usual)
     if given not in ("half_pixel", "output_half_pixel"):
         raise Unsupported(
             f"coordinate_transformation_mode={given}", "use half_pixel or output_half_pixel"
@@ -53,7 +49,7 @@ def max_roi_pool(ctx: NodeContext) -> str:
     return ctx.emit(op, [ctx.input(0), corners, ctx.reshape(images, (count,))])
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+OPERATORS: dict[str, Translate] = {
     "MaxRoiPool": max_roi_pool,
     "RoiAlign": roi_align,
 }

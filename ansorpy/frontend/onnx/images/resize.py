@@ -27,7 +27,7 @@ from ansorpy.frontend.onnx.images.sized_resize import (
     resized_by_data,
     resized_to,
 )
-from ansorpy.frontend.onnx.microsoft.domain import with_operands
+from ansorpy.frontend.onnx.operands import with_operands
 from ansorpy.graph.ops import Fn, Repeat, Resample, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
@@ -73,16 +73,20 @@ def _by_scales(ctx: NodeContext, scales: Sequence[float] | np.ndarray) -> list[A
     if len(scales) != len(shape) or min(scales) <= 0:
         raise Unsupported(f"scales={list(scales)}", f"give {len(shape)} positive numbers")
     return [
-        _scaled(d, e, float(np.float32(s)))
+        _scaled(ctx, d, e, float(np.float32(s)))
         for d, (e, s) in enumerate(zip(shape, scales, strict=True))
     ]
 
 
 def _scaled(
-    axis: int, extent: AnyExtent, scale: float, region: tuple[float, float] = (0.0, 1.0)
+    ctx: NodeContext,
+    axis: int,
+    extent: AnyExtent,
+    scale: float,
+    region: tuple[float, float] = (0.0, 1.0),
 ) -> AnyAxis:
     if not isinstance(extent, int):
-        return resized_by(axis, extent, scale)
+        return resized_by(ctx, axis, extent, scale)
     out = int(np.floor(np.float32(scale) * np.float32(extent)))
     return ResizedAxis(axis, extent, out, scale, region)
 
@@ -110,7 +114,7 @@ def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
     ]
     if not sizes:
         return [
-            _scaled(d, shape[d], scale, part)
+            _scaled(ctx, d, shape[d], scale, part)
             for d, scale, part in zip(named, given, regions, strict=True)
         ]
     have = [shape[d] for d in named]
@@ -142,7 +146,7 @@ def _of_sizes(
 def _optional(ctx: NodeContext, index: int, what: str) -> np.ndarray:
     if not ctx.has_input(index):
         return np.zeros(0)
-    return np.asarray(ctx.constant(index, what)).reshape(-1)
+    return ctx.constant(index, what).reshape(-1)
 
 
 def _resized(ctx: NodeContext, rule: ResizeRule, axes: Sequence[AnyAxis]) -> str:
@@ -157,7 +161,7 @@ def _resized(ctx: NodeContext, rule: ResizeRule, axes: Sequence[AnyAxis]) -> str
     if rule.mode != "nearest":
         ctx.require_float()
     value = ctx.input()
-    times = [1] * len(ctx.shape())
+    repeats = [1] * len(ctx.shape())
     for axis in sorted(axes, key=_turn):
         if axis.scale == 1 and axis.out == axis.size and rule.coordinates != "tf_crop_and_resize":
             continue  # tf_crop_and_resize may move elements even at scale 1
@@ -166,13 +170,15 @@ def _resized(ctx: NodeContext, rule: ResizeRule, axes: Sequence[AnyAxis]) -> str
             value = _computed(ctx, value, rule, axis)
             continue
         places, weights = _taken(rule, table)
-        times[axis.axis] = _repeated(places, table) if weights is None else 0
-        if not times[axis.axis] or axis.size * times[axis.axis] != axis.out:
-            times[axis.axis] = 0
-            tables = [ctx.literal(places, DType.INT32)]
-            tables += [] if weights is None else [ctx.literal(weights)]
-            value = ctx.emit(Resample(axis.axis, axis.out), [value, *tables])
-    value = ctx.emit(Repeat(tuple(t or 1 for t in times)), [value]) if max(times) > 1 else value
+        times = _repeated(places, table) if weights is None else 0
+        if times and axis.size * times == axis.out:
+            repeats[axis.axis] = times
+            continue
+        tables = [ctx.literal(places, DType.INT32)]
+        tables += [] if weights is None else [ctx.literal(weights)]
+        value = ctx.emit(Resample(axis.axis, axis.out), [value, *tables])
+    if any(times > 1 for times in repeats):
+        value = ctx.emit(Repeat(tuple(repeats)), [value])
     if rule.coordinates == "tf_crop_and_resize":
         value = _marked_outside(ctx, value, rule, [a for a in axes if isinstance(a, ResizedAxis)])
     return value
@@ -197,9 +203,7 @@ def _taken(rule: ResizeRule, axis: ResizedAxis) -> tuple[Places, Weights | None]
     at = coordinates(axis, rule.coordinates)
     if rule.mode == "nearest":
         return nearest(at, axis, rule.rounding).reshape(-1, 1), None
-    places, weights = weighted(
-        at, axis, rule.mode, rule.antialias, rule.exclude_outside, rule.cubic
-    )
+    places, weights = weighted(at, axis, rule)
     return (places[:, :1], None) if axis.size == 1 else (places, weights)
 
 

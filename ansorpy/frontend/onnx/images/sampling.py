@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
 from ansorpy.graph.ops import GridSample, MatMul
 from ansorpy.graph.ops.images.grid_sample import MODES, PADDINGS
 
@@ -50,7 +48,7 @@ def _steps(extent: int, align: bool) -> np.ndarray:
     return (2.0 * np.arange(extent) + 1.0) / extent - 1.0
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+OPERATORS: dict[str, Translate] = {
     "AffineGrid": affine_grid,
     "GridSample": grid_sample,
 }

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.images.coordinates import ResizedAxis, ResizeRule
 from ansorpy.frontend.onnx.ratio import ratio_of
 from ansorpy.graph.ops import Fn, Reduce, ReduceKind, Reshape
@@ -55,25 +55,22 @@ class SizedAxis:
             return None
         return ResizedAxis(self.axis, most(self.size), most(self.out), self.scale)
 
-    def refused(self, what: str) -> Unsupported:
-        return Unsupported(what, one_size(dims_of([self.size, self.out])))
 
-
-def resized_by(axis: int, size: AnyExtent, scale: float) -> SizedAxis:
+def resized_by(ctx: NodeContext, axis: int, size: AnyExtent, scale: float) -> SizedAxis:
     """An axis of *size* elements times *scale*, rounded to float32 and then down.
 
     The new size is that of the fraction that *scale* stands for, such as 7/10; refuses a scale for
     which this differs at some size.
     """
     meant = Fraction(scale).limit_denominator(_MOST_PARTS)
-    made = SizedAxis(axis, size, ratio_of(meant).times(ratio_of(size)).floor(), scale)
     low, high = least(size), most(size)
     if high < _LARGEST:
         sizes = np.arange(low, high + 1)
         rounded = np.floor(np.float32(scale) * sizes.astype(np.float32)).astype(np.int64)
         if np.array_equal(rounded, sizes * meant.numerator // meant.denominator):
-            return made
-    raise made.refused(f"scale {scale:g} of {size}")
+            out = ratio_of(meant).times(ratio_of(size)).floor()
+            return SizedAxis(axis, size, out, scale)
+    raise ctx.undecided(f"scale {scale:g} of {size}", [size])
 
 
 def resized_to(axis: int, size: AnyExtent, out: AnyExtent) -> SizedAxis:
@@ -133,7 +130,7 @@ def computed_tables(ctx: NodeContext, axis: SizedAxis, rule: ResizeRule) -> tupl
     reach = 1 if rule.mode == "linear" else 2
     start = int(np.floor(-reach / least_stretch)) + 1
     if 2 - 2 * start > _MOST_TAPS:
-        raise axis.refused("antialias=1")
+        raise ctx.undecided("antialias=1", [axis.size, axis.out])
     one = ctx.literal(1.0, FLOAT64)
     offsets = ctx.literal(np.arange(start, 2.0 - start), FLOAT64)
     taps = ctx.apply(Fn.ADD, ctx.apply(Fn.SUB, ctx.apply(Fn.CEIL, place), one), offsets)
@@ -225,7 +222,7 @@ def _coordinates(ctx: NodeContext, axis: SizedAxis, mode: str) -> str:
                 return found
             alone = ctx.apply(Fn.EQUAL, out, ctx.literal(1.0, DType.FLOAT32))
             return ctx.apply(Fn.WHERE, alone, ctx.literal(0.0, DType.FLOAT32), found)
-    raise axis.refused(f"coordinate_transformation_mode={mode}")
+    raise ctx.undecided(f"coordinate_transformation_mode={mode}", [axis.size, axis.out])
 
 
 def _length(ctx: NodeContext, axis: SizedAxis) -> str:
@@ -248,4 +245,4 @@ def _nearest(ctx: NodeContext, axis: SizedAxis, place: str, rounding: str) -> st
             return ctx.apply(Fn.CEIL if axis.scale < 1 else Fn.FLOOR, place)
         case "floor" | "ceil":
             return ctx.apply(_ROUNDED[rounding], place)
-    raise axis.refused(f"nearest_mode={rounding}")
+    raise ctx.undecided(f"nearest_mode={rounding}", [axis.size, axis.out])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.operators.movement import resized
 from ansorpy.frontend.onnx.operators.scatter import scattered
 from ansorpy.frontend.onnx.operators.windows import require_positive
 from ansorpy.graph.ir import Output
-from ansorpy.graph.ops import Expand, Pad, PadMode, PoolPlaces, Shape, Unpool
-from ansorpy.ir.extents import extreme, least, prod_of
-from ansorpy.ir.symbols import SizeOp
+from ansorpy.graph.ops import Expand, PoolPlaces, Shape, Unpool
+from ansorpy.ir.extents import least, prod_of
 
 __all__ = ["OPERATORS"]
 
@@ -37,7 +35,7 @@ def max_unpool(ctx: NodeContext) -> str:
         value = ctx.emit(Unpool(op.pool, plane), [ctx.input(0), ctx.input(1)])
     else:
         value = _written(ctx, plane)
-    return _sized(ctx, value, (*shape[:2], *size))
+    return resized(ctx, value, (*shape[:2], *size))
 
 
 def _plane(ctx: NodeContext) -> Shape:
@@ -83,15 +81,4 @@ def _written(ctx: NodeContext, plane: Shape) -> str:
     return ctx.reshape(scattered(ctx, zeros, places, values, 0), whole)
 
 
-def _sized(ctx: NodeContext, value: str, shape: Shape) -> str:
-    """*value*, cut or with zeros behind it, of *shape*."""
-    have = ctx.type_of(value).shape
-    kept = tuple(extreme(SizeOp.MIN, h, w) for h, w in zip(have, shape, strict=True))
-    value = ctx.slice(value, {d: Cut(0, extent) for d, extent in enumerate(kept)})
-    if kept == shape:
-        return value
-    behind = tuple(w - k for w, k in zip(shape, kept, strict=True))
-    return ctx.emit(Pad((0,) * len(shape), behind, PadMode.CONSTANT, 0.0), [value])
-
-
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {"MaxUnpool": max_unpool}
+OPERATORS: dict[str, Translate] = {"MaxUnpool": max_unpool}

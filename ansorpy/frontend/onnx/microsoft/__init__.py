@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ansorpy.frontend.onnx.context import Translate
 from ansorpy.frontend.onnx.microsoft import (
     activations,
     attention,
@@ -14,11 +17,10 @@ from ansorpy.frontend.onnx.microsoft import (
     recurrent,
     weights,
 )
-from ansorpy.frontend.onnx.microsoft.domain import Importer
 
 __all__ = ["OPERATORS"]
 
-OPERATORS: dict[str, Importer] = {
+_IN_DOMAIN: Mapping[str, Translate] = {
     **activations.OPERATORS,
     **attention.OPERATORS,
     **experts.OPERATORS,
@@ -30,3 +32,9 @@ OPERATORS: dict[str, Importer] = {
     **recurrent.OPERATORS,
     **weights.OPERATORS,
 }
+
+OPERATORS: Mapping[str, Translate] = {
+    **{f"com.microsoft.{name}": translate for name, translate in _IN_DOMAIN.items()},
+    "SimplifiedLayerNormalization": norms.simplified_layer_normalization,
+}
+"""By their names in the table of all operators.  onnxruntime writes the last one without domain."""

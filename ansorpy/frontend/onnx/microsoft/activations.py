@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
-from ansorpy.frontend.onnx.operators.activation import SELU, above, gelu_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.operators.activation import (
+    ACTIVATIONS,
+    SELU,
+    Parametrised,
+    by,
+    gelu_of,
+    hard_swish_of,
+    swish_of,
+)
 from ansorpy.frontend.onnx.operators.conv import conv
-from ansorpy.frontend.onnx.operators.matmul import gemm
+from ansorpy.frontend.onnx.operators.matmul import gemm, product
 from ansorpy.graph.ops import Fn, MatMul
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
 
 
-def _biased(ctx: NodeContext) -> str:
-    return ctx.apply(Fn.ADD, ctx.input(0), ctx.input(1)) if ctx.has_input(1) else ctx.input(0)
-
-
 def gelu(ctx: NodeContext) -> str:
     """``gelu(x + bias)`` by the error function."""
-    return gelu_of(ctx, _biased(ctx), "none")
+    return gelu_of(ctx, ctx.plus(ctx.input(), 1), "none")
 
 
 def fast_gelu(ctx: NodeContext) -> str:
     """``gelu(x + bias)``, approximated by the hyperbolic tangent."""
-    return gelu_of(ctx, _biased(ctx), "tanh")
+    return gelu_of(ctx, ctx.plus(ctx.input(), 1), "tanh")
 
 
 def quick_gelu(ctx: NodeContext) -> str:
     """``x * sigmoid(alpha * x)``."""
-    x = ctx.input()
-    scaled = ctx.apply(Fn.MUL, x, ctx.literal(float(ctx.attr("alpha", 1.702))))
-    return ctx.apply(Fn.MUL, x, ctx.apply(Fn.SIGMOID, scaled))
+    return swish_of(ctx, ctx.input(), float(ctx.attr("alpha", 1.702)))
 
 
-_ACTIVATIONS: dict[str, tuple[Fn, tuple[float, ...]]] = {
-    "Clip": (Fn.CLIP, (-math.inf, math.inf)),
-    "Elu": (Fn.ELU, (1.0,)),
-    "HardSigmoid": (Fn.HARD_SIGMOID, (0.2, 0.5)),
-    "LeakyRelu": (Fn.LEAKY_RELU, (0.01,)),
-    "Relu": (Fn.RELU, ()),
-    "Selu": (Fn.SELU, SELU),
-    "Sigmoid": (Fn.SIGMOID, ()),
-    "Softplus": (Fn.SOFTPLUS, ()),
-    "Softsign": (Fn.SOFTSIGN, ()),
-    "Tanh": (Fn.TANH, ()),
+_ACTIVATIONS: Mapping[str, tuple[Parametrised, tuple[float, ...]]] = {
+    **ACTIVATIONS,
+    "Clip": (by(Fn.CLIP), (-math.inf, math.inf)),
+    "HardSwish": (lambda ctx, _, x: hard_swish_of(ctx, x), ()),
+    "Selu": (by(Fn.SELU), SELU),
 }
 """Functions behind fused operators, and the parameters that they have if none are given."""
 
@@ -55,21 +51,15 @@ def _activated(ctx: NodeContext, value: str, given: tuple[float, ...]) -> str:
     name = ctx.attr("activation", "")
     if not name:
         return value
-    if name == "HardSwish":
-        return ctx.apply(Fn.MUL, value, ctx.apply(Fn.HARD_SIGMOID, value, params=(1 / 6, 0.5)))
-    if name == "ThresholdedRelu":
-        return above(ctx, value, (*given, 1.0)[0])
     if name not in _ACTIVATIONS:
-        known = ", ".join(sorted({*_ACTIVATIONS, "HardSwish", "ThresholdedRelu"}))
-        raise Unsupported(f"activation={name}", f"use one of {known}")
-    fn, usual = _ACTIVATIONS[name]
-    return ctx.apply(fn, value, params=(*given, *usual[len(given) :])[: len(usual)])
+        raise Unsupported(f"activation={name}", f"use one of {', '.join(sorted(_ACTIVATIONS))}")
+    activation, usual = _ACTIVATIONS[name]
+    return activation(ctx, (*given, *usual[len(given) :])[: len(usual)], value)
 
 
 def fused_conv(ctx: NodeContext) -> str:
     """A convolution, plus an operand of the result's shape, and an activation."""
-    value = conv(ctx)
-    value = ctx.apply(Fn.ADD, value, ctx.input(3)) if ctx.has_input(3) else value
+    value = ctx.plus(conv(ctx), 3)
     return _activated(ctx, value, tuple(map(float, ctx.attr("activation_params", ()))))
 
 
@@ -92,13 +82,12 @@ def _parameters(ctx: NodeContext) -> tuple[float, ...]:
 def gemm_fast_gelu(ctx: NodeContext) -> str:
     """``gelu(X W + bias)``, approximated by the hyperbolic tangent."""
     value = ctx.emit(MatMul(), [ctx.input(0), ctx.input(1)])
-    value = ctx.apply(Fn.ADD, value, ctx.input(2)) if ctx.has_input(2) else value
-    return gelu_of(ctx, value, "tanh")
+    return gelu_of(ctx, ctx.plus(value, 2), "tanh")
 
 
 def bias_add(ctx: NodeContext) -> str:
     """``x + bias + skip``."""
-    return ctx.apply(Fn.ADD, _biased(ctx), ctx.input(2))
+    return ctx.apply(Fn.ADD, ctx.plus(ctx.input(), 1), ctx.input(2))
 
 
 def fused_matmul(ctx: NodeContext) -> str:
@@ -107,14 +96,7 @@ def fused_matmul(ctx: NodeContext) -> str:
         _turned(ctx, n, bool(ctx.attr(f"trans{name}", 0)), bool(ctx.attr(f"transBatch{name}", 0)))
         for n, name in enumerate("AB")
     )
-    ranks = [len(ctx.shape(n)) for n in (0, 1)]
-    a = ctx.reshape(a, (1, *ctx.shape(0))) if ranks[0] == 1 else a
-    b = ctx.reshape(b, (*ctx.shape(1), 1)) if ranks[1] == 1 else b
-    value = ctx.emit(MatMul(), [a, b])
-    shape = ctx.type_of(value).shape
-    rows = () if ranks[0] == 1 else shape[-2:-1]
-    columns = () if ranks[1] == 1 else shape[-1:]
-    value = ctx.reshape(value, (*shape[:-2], *rows, *columns))
+    value = product(ctx, a, b)
     alpha = float(ctx.attr("alpha", 1.0))
     return value if alpha == 1.0 else ctx.apply(Fn.MUL, value, ctx.literal(alpha))
 
@@ -149,14 +131,14 @@ def linear_attention_gate(ctx: NodeContext) -> tuple[str, ...]:
 
 def bias_split_gelu(ctx: NodeContext) -> str:
     """The first half of the columns of ``x + bias`` times the gelu of the second half."""
-    value = _biased(ctx)
+    value = ctx.plus(ctx.input(), 1)
     *lead, columns = ctx.type_of(value).shape
     half = ctx.number(columns, "two halves") // 2
     first, second = (ctx.slice(value, {len(lead): Cut(n * half, half)}) for n in (0, 1))
     return ctx.apply(Fn.MUL, first, gelu_of(ctx, second, "none"))
 
 
-_IMPORTERS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "BiasAdd": bias_add,
     "BiasGelu": gelu,
     "BiasSplitGelu": bias_split_gelu,
@@ -171,4 +153,3 @@ _IMPORTERS: dict[str, Importer] = {
     "LinearAttentionGate": linear_attention_gate,
     "QuickGelu": quick_gelu,
 }
-OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
-from ansorpy.frontend.onnx.microsoft.quantized import number_or_row, product
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.microsoft.quantized import number_or_row, product, zero_point
 from ansorpy.frontend.onnx.operators.attention import rotated
 from ansorpy.frontend.onnx.operators.heads import (
     Scores,
@@ -16,7 +15,6 @@ from ansorpy.frontend.onnx.operators.heads import (
     merged_heads,
     split_heads,
 )
-from ansorpy.frontend.onnx.quantized.quantize import moves
 from ansorpy.graph.integers import Integers
 from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, LayerNorm, MatMul, Shape
 from ansorpy.ir.dtypes import DType
@@ -30,15 +28,13 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
     if ctx.has_input(6) or ctx.attr("past_present_share_buffer", 0):
         raise Unsupported("past_sequence_length", "let the cache grow by the new rows")
     projected = ctx.emit(MatMul(), [ctx.input(0), ctx.input(1)])
-    if ctx.has_input(2):
-        projected = ctx.apply(Fn.ADD, projected, ctx.input(2))
-    return _self_attention(ctx, projected, mask=3, past=4, bias=5)
+    return _self_attention(ctx, ctx.plus(projected, 2), mask=3, past=4, bias=5)
 
 
 def qattention(ctx: NodeContext) -> tuple[str, ...]:
     """The same with quantized operand and weights."""
     scales = number_or_row(ctx, 4), number_or_row(ctx, 3)
-    zero = number_or_row(ctx, 6) if moves(ctx, 6) else None
+    zero = zero_point(ctx, 6)
     projected = product(ctx, Integers(ctx.input(0), zero), 1, 7, *scales)
     projected = ctx.apply(Fn.ADD, projected, ctx.input(2))
     return _self_attention(ctx, projected, mask=5, past=8, bias=9)
@@ -125,11 +121,11 @@ def _between(
     def column(part: int) -> str:
         return ctx.reshape(ctx.slice(ends, {0: Cut(part * batch, batch)}), (batch, 1, 1, 1))
 
-    if count == batch:
-        return ctx.apply(Fn.LESS, places, column(0))
-    if count != 2 * batch:
+    if count not in (batch, 2 * batch):
         raise Unsupported(f"a mask of {count} numbers", "give lengths, starts and ends, or a mask")
     inside = ctx.apply(Fn.LESS, places, column(0))
+    if count == batch:
+        return inside
     return ctx.apply(Fn.AND, inside, ctx.apply(Fn.LESS_EQUAL, column(1), places))
 
 
@@ -337,7 +333,7 @@ def relative_position_bias(ctx: NodeContext) -> str:
     return ctx.reshape(chosen, (1, heads, queries, keys))
 
 
-_IMPORTERS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "Attention": attention,
     "GroupQueryAttention": group_query_attention,
     "MultiHeadAttention": multi_head_attention,
@@ -345,4 +341,3 @@ _IMPORTERS: dict[str, Importer] = {
     "RelativePositionBias": relative_position_bias,
     "RotaryEmbedding": rotary_embedding,
 }
-OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

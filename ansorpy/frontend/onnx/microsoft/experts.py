@@ -10,12 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
 from ansorpy.frontend.onnx.microsoft.weights import bits_of, codes_of, dequantized, unpacked
-from ansorpy.frontend.onnx.operators.activation import gelu_of
+from ansorpy.frontend.onnx.operators.activation import gelu_of, swish_of
 from ansorpy.graph.ops import (
     ChosenMatMul,
     Computed,
@@ -50,12 +47,12 @@ class _Layer:
 def moe(ctx: NodeContext) -> str:
     """Experts with weights of floats; the router's softmax is one over all experts."""
     layers = [_plain(ctx, n) for n in (2, 4, 6) if ctx.has_input(n)]
-    rows, experts, choice = _routed(ctx)
+    choice = _routed(ctx)
     if ctx.attr("normalize_routing_weights", 0):
-        share = _normalised(ctx, rows, choice)
+        share = _normalised(ctx, choice)
     else:
-        share = _of_chosen(ctx, ctx.emit(Softmax((1,)), [rows]), choice)
-    return _mixed(ctx, layers, choice, share, experts)
+        share = _of_chosen(ctx, ctx.emit(Softmax((1,)), [ctx.input(1)]), choice)
+    return _mixed(ctx, layers, choice, share)
 
 
 def qmoe(ctx: NodeContext) -> str:
@@ -66,15 +63,15 @@ def qmoe(ctx: NodeContext) -> str:
     if ctx.attr("weights_prepacked", -1) > 0:
         raise Unsupported("weights_prepacked=1", "store the weights as they are quantized")
     layers = [_packed(ctx, n) for n in range(3) if ctx.has_input(2 + 3 * n)]
-    rows, experts, choice = _routed(ctx)
+    choice = _routed(ctx)
     if not ctx.has_input(14):
-        share = _normalised(ctx, rows, choice)
+        share = _normalised(ctx, choice)
     else:
         share = _of_chosen(ctx, ctx.input(14), choice)
         if ctx.attr("normalize_routing_weights", 0):
             total = ctx.emit(Reduce(ReduceKind.SUM, (1,), True), [share])
             share = ctx.apply(Fn.DIV, share, total)
-    return _mixed(ctx, layers, choice, share, experts)
+    return _mixed(ctx, layers, choice, share)
 
 
 def _plain(ctx: NodeContext, operand: int) -> _Layer:
@@ -85,7 +82,7 @@ def _plain(ctx: NodeContext, operand: int) -> _Layer:
 def _packed(ctx: NodeContext, number: int) -> _Layer:
     """A layer of which operands are weights, scales and biases, and further ones zero points."""
     first, zero, bits = 2 + 3 * number, 11 + number, bits_of(ctx, "expert_weight_bits")
-    held = unpacked(np.asarray(ctx.constant(first, "weights")), bits)
+    held = unpacked(ctx.constant(first, "weights"), bits)
     count, columns, rows = held.shape
     codes = codes_of(ctx, held, bits)
     has_blocks = len(ctx.shape(first + 1)) == 3
@@ -94,7 +91,7 @@ def _packed(ctx: NodeContext, number: int) -> _Layer:
     zeros = None
     if ctx.has_input(zero):
         # Those of blocks are packed along a row's blocks, others along columns.
-        stored = unpacked(np.asarray(ctx.constant(zero, "zero points")), bits)
+        stored = unpacked(ctx.constant(zero, "zero points"), bits)
         stored = stored[..., :blocks] if has_blocks else stored[..., :columns]
         zeros = ctx.literal(stored.reshape(count, columns, blocks), DType.UINT8)
     weight = dequantized(ctx, codes, scales, zeros, 2, -(-rows // blocks), 1 << (bits - 1))
@@ -102,34 +99,32 @@ def _packed(ctx: NodeContext, number: int) -> _Layer:
     return _Layer(ctx.transpose(weight, (0, 2, 1)), bias)
 
 
-def _routed(ctx: NodeContext) -> tuple[str, AnyExtent, str]:
-    """The router's scores ``[rows, experts]``, the number of experts, and those chosen."""
+def _routed(ctx: NodeContext) -> str:
+    """The experts with the largest of the router's scores, ``[rows, k]``."""
     if ctx.attr("use_sparse_mixer", 0):
         raise Unsupported("use_sparse_mixer=1", "route by the largest scores")
     ctx.require_rank(1, 2)
-    rows, experts = ctx.shape(1)
+    rows, _ = ctx.shape(1)
     k = ctx.attr("k", 1)
     top = Computed(TopPlaces(largest=True), (rows, k), DType.INT64)
-    return ctx.input(1), experts, ctx.emit(top, [ctx.input(1)])
+    return ctx.emit(top, [ctx.input(1)])
 
 
 def _of_chosen(ctx: NodeContext, values: str, choice: str) -> str:
     return ctx.emit(GatherElements(1), [values, choice])
 
 
-def _normalised(ctx: NodeContext, scores: str, choice: str) -> str:
-    """The softmax of the scores that are chosen."""
-    return ctx.emit(Softmax((1,)), [_of_chosen(ctx, scores, choice)])
+def _normalised(ctx: NodeContext, choice: str) -> str:
+    """The softmax of the router's scores of the experts that are chosen."""
+    return ctx.emit(Softmax((1,)), [_of_chosen(ctx, ctx.input(1), choice)])
 
 
-def _mixed(
-    ctx: NodeContext, layers: list[_Layer], choice: str, share: str, experts: AnyExtent
-) -> str:
+def _mixed(ctx: NodeContext, layers: list[_Layer], choice: str, share: str) -> str:
     """The results of the experts that are the *choice* of each row, each times its *share*."""
     *lead, width = ctx.shape()
     rows, k = prod_of(lead), ctx.attr("k", 1)
     flat = ctx.reshape(ctx.input(), (rows, width))
-    blocks = _blocks(ctx, ctx.reshape(choice, (rows * k,)), experts)
+    blocks = _blocks(ctx, ctx.reshape(choice, (rows * k,)), ctx.shape(1)[1])
     given = ctx.emit(Gather(0), [flat, _over(ctx, blocks.routes, k)])
     found = _network(ctx, layers, given, blocks.expert)
     found = ctx.reshape(found, (prod_of(ctx.type_of(found).shape[:2]), width))
@@ -250,8 +245,7 @@ def _swiglu(ctx: NodeContext, gate: str, linear: str) -> str:
         gate = ctx.apply(Fn.MIN, gate, ctx.literal(limit))
         linear = ctx.apply(Fn.CLIP, linear, params=(-limit, limit))
     alpha, beta = float(ctx.attr("activation_alpha", 1.0)), float(ctx.attr("activation_beta", 0.0))
-    scaled = ctx.apply(Fn.MUL, gate, ctx.literal(alpha)) if alpha != 1.0 else gate
-    gate = ctx.apply(Fn.MUL, gate, ctx.apply(Fn.SIGMOID, scaled))
+    gate = swish_of(ctx, gate, alpha)
     linear = ctx.apply(Fn.ADD, linear, ctx.literal(beta)) if beta else linear
     return ctx.apply(Fn.MUL, gate, linear)
 
@@ -260,7 +254,7 @@ _ACTIVATIONS: dict[str, Callable[[NodeContext, str], str]] = {
     "gelu": lambda ctx, x: gelu_of(ctx, x, "tanh"),
     "identity": lambda ctx, x: x,
     "relu": lambda ctx, x: ctx.apply(Fn.RELU, x),
-    "silu": lambda ctx, x: ctx.apply(Fn.MUL, x, ctx.apply(Fn.SIGMOID, x)),
+    "silu": swish_of,
 }
 
-OPERATORS: dict[str, Importer] = in_domain({"MoE": moe, "QMoE": qmoe})
+OPERATORS: dict[str, Translate] = {"MoE": moe, "QMoE": qmoe}

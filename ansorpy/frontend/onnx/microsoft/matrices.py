@@ -5,9 +5,8 @@ Converters of scikit-learn and torch write them.
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, widely
 from ansorpy.frontend.onnx.microsoft.activations import fused_matmul
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.frontend.onnx.operators.elimination import inverse
 from ansorpy.graph.ops import Fn, Reduce, ReduceKind
 
@@ -28,7 +27,7 @@ def cdist(ctx: NodeContext) -> str:
     return squares if metric == "sqeuclidean" else ctx.apply(Fn.SQRT, squares)
 
 
-def _complex_product(*, conjugated: bool) -> Importer:
+def _complex_product(*, conjugated: bool) -> Translate:
     """An importer of products of numbers whose real and imaginary part are the last axis."""
 
     def build(ctx: NodeContext) -> str:
@@ -50,11 +49,10 @@ def _parts(ctx: NodeContext, operand: int) -> list[str]:
     return [ctx.slice(ctx.input(operand), {last: Cut(n, 1)}) for n in (0, 1)]
 
 
-_IMPORTERS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "CDist": cdist,
     "ComplexMul": _complex_product(conjugated=False),
     "ComplexMulConj": _complex_product(conjugated=True),
     "Inverse": widely(inverse),
     "TransposeMatMul": fused_matmul,
 }
-OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

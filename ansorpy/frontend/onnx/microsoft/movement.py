@@ -7,8 +7,8 @@ from functools import reduce
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain, with_operands
+from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort, Translate
+from ansorpy.frontend.onnx.operands import with_operands
 from ansorpy.frontend.onnx.operators.constant import range_
 from ansorpy.frontend.onnx.operators.gather import gather, gather_nd
 from ansorpy.frontend.onnx.operators.movement import pad
@@ -61,9 +61,7 @@ def unfold(ctx: NodeContext) -> str:
     count = (extent - size) // step + 1
     places = np.arange(count)[:, None] * step + np.arange(size)
     found = ctx.emit(Gather(axis), [ctx.input(), ctx.literal(places, DType.INT64)])
-    rank = len(shape) + 1
-    kept = (d for d in range(rank) if d != axis + 1)
-    return ctx.transpose(found, (*kept, axis + 1))
+    return ctx.move_axis(found, axis + 1, len(shape))
 
 
 def ngram_repeat_block(ctx: NodeContext) -> str:
@@ -89,7 +87,7 @@ def ngram_repeat_block(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, blocked, lowest, ctx.input(1))
 
 
-_IMPORTERS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "ExpandDims": expand_dims,
     "GatherND": gather_nd,
     "NGramRepeatBlock": ngram_repeat_block,
@@ -100,4 +98,3 @@ _IMPORTERS: dict[str, Importer] = {
     "UnfoldTensor": unfold,
     "Unique": unique_in_order,
 }
-OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
-from ansorpy.frontend.onnx.operators.normalization import rms_normalization
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.operators.activation import swish_of
+from ansorpy.frontend.onnx.operators.normalization import axes_from, rms_normalization
 from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceKind, Softmax
 from ansorpy.ir.dtypes import DType
 
@@ -34,8 +34,7 @@ def skip_simplified_layer_normalization(ctx: NodeContext) -> tuple[str, ...]:
 def _skipped(ctx: NodeContext, *, centred: bool, bias: int) -> tuple[str, ...]:
     _refuse_statistics(ctx, 1, 2)
     total = ctx.apply(Fn.ADD, ctx.input(0), ctx.input(1))
-    if ctx.has_input(bias):
-        total = ctx.apply(Fn.ADD, total, ctx.input(bias))
+    total = ctx.plus(total, bias)
     beta = ctx.input(3) if centred and ctx.has_input(3) else None
     normal = _normalised(ctx, total, ctx.input(2), beta, centred=centred)
     return normal, total, total, total
@@ -140,7 +139,7 @@ def _grouped(ctx: NodeContext, value: str) -> str:
     value = ctx.apply(Fn.ADD, value, _of_channels(ctx, 2))
     if not ctx.attr("activation", 0):
         return value
-    return ctx.apply(Fn.MUL, value, ctx.apply(Fn.SIGMOID, value))
+    return swish_of(ctx, value)
 
 
 def gated_rms_norm(ctx: NodeContext) -> str:
@@ -159,23 +158,17 @@ def gated_rms_norm(ctx: NodeContext) -> str:
 def bias_softmax(ctx: NodeContext) -> str:
     """The softmax of a sum, over all axes from one on."""
     total = ctx.apply(Fn.ADD, ctx.input(0), ctx.input(1))
-    rank = len(ctx.shape())
-    return ctx.emit(Softmax(tuple(range(ctx.axis(ctx.attr("axis", 1), rank), rank))), [total])
+    return ctx.emit(Softmax(axes_from(ctx, 1)), [total])
 
 
-OPERATORS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
+    "BiasSoftmax": bias_softmax,
+    "EmbedLayerNormalization": embed_layer_normalization,
+    "GatedRMSNorm": widely(gated_rms_norm),
+    "GroupNorm": group_norm,
+    "QEmbedLayerNormalization": quantized_embed_layer_normalization,
     "SimplifiedLayerNormalization": simplified_layer_normalization,
-    **in_domain(
-        {
-            "BiasSoftmax": bias_softmax,
-            "EmbedLayerNormalization": embed_layer_normalization,
-            "GatedRMSNorm": widely(gated_rms_norm),
-            "GroupNorm": group_norm,
-            "QEmbedLayerNormalization": quantized_embed_layer_normalization,
-            "SimplifiedLayerNormalization": simplified_layer_normalization,
-            "SkipGroupNorm": skip_group_norm,
-            "SkipLayerNormalization": skip_layer_normalization,
-            "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
-        }
-    ),
+    "SkipGroupNorm": skip_group_norm,
+    "SkipLayerNormalization": skip_layer_normalization,
+    "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain, with_operands
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.operands import with_operands
 from ansorpy.frontend.onnx.operators.normalization import softmax
 from ansorpy.frontend.onnx.operators.pool import average_pool
 from ansorpy.frontend.onnx.quantized.quantize import (
@@ -22,7 +22,7 @@ from ansorpy.graph.ops import Concat, Fn, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
-__all__ = ["OPERATORS", "average_pool_of", "number_or_row", "of_one", "product"]
+__all__ = ["OPERATORS", "average_pool_of", "number_or_row", "of_one", "product", "zero_point"]
 
 
 def _real(ctx: NodeContext, first: int) -> str:
@@ -117,9 +117,14 @@ def number_or_row(ctx: NodeContext, operand: int) -> str:
     return ctx.reshape(ctx.input(operand), ()) if shape in ((), (1,)) else ctx.input(operand)
 
 
+def zero_point(ctx: NodeContext, operand: int) -> str | None:
+    """The zero points that an operand is, one number or one for each column; None if all are 0."""
+    return number_or_row(ctx, operand) if moves(ctx, operand) else None
+
+
 def product(ctx: NodeContext, left: Integers, right: int, zero: int, *scales: str) -> str:
     """*left* times the operand *right*, whose zero point is operand *zero*, times two *scales*."""
-    zeros = number_or_row(ctx, zero) if moves(ctx, zero) else None
+    zeros = zero_point(ctx, zero)
     summed = multiplied(ctx, left, Integers(ctx.input(right), zeros))
     dtype = ctx.type_of(scales[0]).dtype
     scale = ctx.apply(Fn.MUL, *(ctx.cast(one, dtype.of_sums) for one in scales))
@@ -130,15 +135,15 @@ def dynamic_quantize_matmul(ctx: NodeContext) -> str:
     """A product in which the first operand is quantized with the range that it has."""
     data, step, offset = dynamic_quantize_linear(ctx)
     value = product(ctx, Integers(data, offset), 1, 3, number_or_row(ctx, 2), step)
-    return ctx.apply(Fn.ADD, value, ctx.input(4)) if ctx.has_input(4) else value
+    return ctx.plus(value, 4)
 
 
 def matmul_integer_to_float(ctx: NodeContext) -> str:
     """A product of integers as real numbers, plus a bias."""
     scales = number_or_row(ctx, 3), number_or_row(ctx, 2)
-    zero = number_or_row(ctx, 4) if moves(ctx, 4) else None
+    zero = zero_point(ctx, 4)
     value = product(ctx, Integers(ctx.input(0), zero), 1, 5, *scales)
-    return ctx.apply(Fn.ADD, value, ctx.input(6)) if ctx.has_input(6) else value
+    return ctx.plus(value, 6)
 
 
 def qgemm(ctx: NodeContext) -> str:
@@ -147,10 +152,9 @@ def qgemm(ctx: NodeContext) -> str:
         ctx.transpose(ctx.input(n), (1, 0)) if ctx.attr(name, 0) else ctx.input(n)
         for n, name in ((0, "transA"), (3, "transB"))
     )
-    left = Integers(a, number_or_row(ctx, 2) if moves(ctx, 2) else None)
-    right = Integers(b, number_or_row(ctx, 5) if moves(ctx, 5) else None)
-    summed = multiplied(ctx, left, right)
-    summed = ctx.apply(Fn.ADD, summed, ctx.input(6)) if ctx.has_input(6) else summed
+    left = Integers(a, zero_point(ctx, 2))
+    right = Integers(b, zero_point(ctx, 5))
+    summed = ctx.plus(multiplied(ctx, left, right), 6)
     scale = ctx.apply(Fn.MUL, number_or_row(ctx, 4), number_or_row(ctx, 1))
     alpha = float(ctx.attr("alpha", 1.0))
     real = ctx.type(1).dtype
@@ -159,7 +163,7 @@ def qgemm(ctx: NodeContext) -> str:
     return _integers(ctx, value, 7, ctx.type(8).dtype) if ctx.has_input(7) else value
 
 
-_IMPORTERS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "DequantizeLinear": dequantize_linear,
     "DynamicQuantizeMatMul": dynamic_quantize_matmul,
     "MatMulIntegerToFloat": matmul_integer_to_float,
@@ -175,4 +179,3 @@ _IMPORTERS: dict[str, Importer] = {
     "QLinearWhere": qlinear_where,
     "QuantizeLinear": quantize_linear,
 }
-OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from onnx import NodeProto
-
-from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.operands import with_operands
 from ansorpy.frontend.onnx.quantized.quantize import moves, quantized_to_range
 from ansorpy.frontend.onnx.recurrent.lstm import lstm
 from ansorpy.frontend.onnx.recurrent.shared import Factor, row
@@ -25,14 +21,8 @@ def dynamic_quantize_lstm(ctx: NodeContext) -> tuple[str, ...]:
 
     Inputs, and the states of each step, are quantized with the range that they have.
     """
-    node = NodeProto()
-    node.CopyFrom(ctx.node)
-    node.op_type = "LSTM"
-    values = {name: ctx.values[name] for name in node.input if name}
-    for operand in _SCALES:
-        node.input[operand] = f"weights.{operand}"
-        values[node.input[operand]] = ctx.transpose(ctx.input(operand), (0, 2, 1))
-    return lstm(replace(ctx, node=node, values=values), _quantized)
+    turned = {n: ctx.transpose(ctx.input(n), (0, 2, 1)) for n in _SCALES}
+    return lstm(with_operands(ctx, turned), _quantized)
 
 
 def _quantized(ctx: NodeContext, operand: int, d: int) -> Factor:
@@ -53,4 +43,4 @@ def _times(ctx: NodeContext, value: str, parts: tuple[str, ...]) -> str:
     return ctx.apply(Fn.MUL, ctx.cast(summed, ctx.type_of(scaled).dtype), scaled)
 
 
-OPERATORS: dict[str, Importer] = in_domain({"DynamicQuantizeLSTM": dynamic_quantize_lstm})
+OPERATORS: dict[str, Translate] = {"DynamicQuantizeLSTM": dynamic_quantize_lstm}

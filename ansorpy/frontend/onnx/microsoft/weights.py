@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
 from ansorpy.frontend.onnx.quantized.narrow import add_constant
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Decode, Fn, Gather, MatMul, Spread
@@ -28,23 +27,29 @@ _NF4 = (
 
 def matmul_nbits(ctx: NodeContext) -> str:
     """``A W'``, where W ``[N, K]`` is stored in blocks along K."""
-    columns, rows = ctx.attr("N", 0), ctx.attr("K", 0)
+    columns, rows, block = _sizes(ctx)
+    bits, blocks = bits_of(ctx), -(-rows // block)
     if ctx.has_input(4):
         raise Unsupported("g_idx", "quantize without reordering of groups")
-    blocks = -(-rows // ctx.attr("block_size", 0))
-    packed = np.asarray(ctx.constant(1, "B")).reshape(columns, -1)
-    codes = codes_of(ctx, unpacked(packed, bits_of(ctx))[:, :rows], bits_of(ctx))
+    codes = codes_of(ctx, unpacked(ctx.constant(1, "B").reshape(columns, -1), bits)[:, :rows], bits)
     scales = ctx.reshape(ctx.input(2), (columns, blocks))
     zeros = None
     if ctx.has_input(3) and ctx.type(3).dtype is not DType.UINT8:
         zeros = ctx.reshape(ctx.input(3), (columns, blocks))
     elif ctx.has_input(3):
-        held = np.asarray(ctx.constant(3, "zero_points")).reshape(columns, -1)
-        zeros = ctx.literal(unpacked(held, bits_of(ctx))[:, :blocks], DType.UINT8)
-    block = ctx.attr("block_size", 0)
-    weight = dequantized(ctx, codes, scales, zeros, 1, block, _middle(ctx))
+        held = ctx.constant(3, "zero_points").reshape(columns, -1)
+        zeros = ctx.literal(unpacked(held, bits)[:, :blocks], DType.UINT8)
+    weight = dequantized(ctx, codes, scales, zeros, 1, block, 1 << (bits - 1))
     product = ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
-    return ctx.apply(Fn.ADD, product, ctx.input(5)) if ctx.has_input(5) else product
+    return ctx.plus(product, 5)
+
+
+def _sizes(ctx: NodeContext) -> tuple[int, int, int]:
+    """The columns and rows of the weights, and the elements of a block."""
+    columns, rows, block = (ctx.attr(name, 0) for name in ("N", "K", "block_size"))
+    if block < 1:
+        raise Unsupported(f"block_size={block}", "it must be positive")
+    return columns, rows, block
 
 
 def matmul_bnb4(ctx: NodeContext) -> str:
@@ -52,7 +57,7 @@ def matmul_bnb4(ctx: NodeContext) -> str:
 
     As bitsandbytes quantizes weights; of the two places in a byte, the upper bits are the first.
     """
-    columns, rows, block = (ctx.attr(name, 0) for name in ("N", "K", "block_size"))
+    columns, rows, block = _sizes(ctx)
     kind = ctx.attr("quant_type", -1)
     if kind not in (0, 1):
         raise Unsupported(f"quant_type={kind}", "use 0 (FP4) or 1 (NF4)")
@@ -60,7 +65,7 @@ def matmul_bnb4(ctx: NodeContext) -> str:
         raise Unsupported("transB=0", "store the weights by columns of the result")
     if rows % block:
         raise Unsupported(f"block_size={block}", f"it must divide the {rows} rows")
-    packed = np.asarray(ctx.constant(1, "B")).reshape(columns, rows // 2, 1)
+    packed = ctx.constant(1, "B").reshape(columns, rows // 2, 1)
     places = codes_of(ctx, unpacked(packed, 4)[..., ::-1].reshape(columns, rows), 4)
     table = ctx.literal(np.asarray((_FP4, _NF4)[kind]), ctx.type(2).dtype)
     place = ctx.cast(ctx.emit(Decode(DType.UINT8), [places]), DType.INT32)
@@ -77,17 +82,17 @@ def gather_block_quantized(ctx: NodeContext) -> str:
     along = ctx.axis(ctx.attr("quantize_axis", 1), rank)
     if ctx.axis(ctx.attr("gather_axis", 0), rank) != 0 or along == 0:
         raise Unsupported("gather_axis, quantize_axis", "gather along the first axis only")
-    is_narrow = ctx.input() in ctx.builder.narrow
+    middle = 0
     tables = [ctx.input(n) for n in (0, 2, 3) if ctx.has_input(n)]
-    if not is_narrow:
-        held = unpacked(np.asarray(ctx.constant(0, "data")), bits_of(ctx))
-        tables[0] = codes_of(ctx, held, bits_of(ctx))
-    if not is_narrow and ctx.has_input(3):
-        held = unpacked(np.asarray(ctx.constant(3, "zero_points")), bits_of(ctx))
-        held = held[..., : ctx.number(ctx.shape(2)[-1], "scales")]
-        tables[2] = ctx.literal(held, DType.UINT8)
+    if ctx.input() not in ctx.builder.narrow:
+        bits = bits_of(ctx)
+        middle = 1 << (bits - 1)
+        tables[0] = codes_of(ctx, unpacked(ctx.constant(0, "data"), bits), bits)
+        if ctx.has_input(3):
+            held = unpacked(ctx.constant(3, "zero_points"), bits)
+            held = held[..., : ctx.number(ctx.shape(2)[-1], "scales")]
+            tables[2] = ctx.literal(held, DType.UINT8)
     codes, scales, *rest = (ctx.emit(Gather(0), [table, ctx.input(1)]) for table in tables)
-    middle = 0 if is_narrow else _middle(ctx)
     axis = along - 1 + len(ctx.shape(1))
     zeros, block = rest[0] if rest else None, ctx.attr("block_size", 128)
     return dequantized(ctx, codes, scales, zeros, axis, block, middle)
@@ -116,11 +121,6 @@ def codes_of(ctx: NodeContext, codes: Array, bits: int) -> str:
     return add_constant(ctx.builder, f"{ctx.node.output[0]}.codes", codes.astype(kind.numpy))
 
 
-def _middle(ctx: NodeContext) -> int:
-    """The middle of the range of packed codes, which stands for 0 if no zero points are given."""
-    return 1 << (bits_of(ctx) - 1)
-
-
 def dequantized(
     ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int, block: int, usual: int
 ) -> str:
@@ -139,8 +139,8 @@ def dequantized(
     return ctx.apply(Fn.MUL, ctx.apply(Fn.SUB, numbers, zero), spread(scales))
 
 
-OPERATORS: dict[str, Importer] = in_domain({
+OPERATORS: dict[str, Translate] = {
     "GatherBlockQuantized": gather_block_quantized,
     "MatMulBnb4": matmul_bnb4,
     "MatMulNBits": matmul_nbits,
-})  # fmt: skip
+}

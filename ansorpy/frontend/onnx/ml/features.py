@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from onnx import numpy_helper
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
-from ansorpy.frontend.onnx.ml.shared import DOMAIN, columns_of
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, dtype_of
+from ansorpy.frontend.onnx.ml.shared import columns_of
+from ansorpy.frontend.onnx.operators.movement import resized
+from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import ArgReduce, Fn, Gather, Pad, PadMode, Reduce, ReduceKind
+from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["OPERATORS"]
@@ -44,18 +43,9 @@ def feature_vectorizer(ctx: NodeContext) -> str:
         shape = ctx.shape(n)
         value = ctx.cast(ctx.input(n), DType.FLOAT32)
         value = value if len(shape) == 2 else ctx.reshape(value, (1, ctx.type(n).size))
-        parts.append(_resized(ctx, value, wanted[n]) if wanted else value)
+        rows = ctx.type_of(value).shape[0]
+        parts.append(resized(ctx, value, (rows, wanted[n])) if wanted else value)
     return ctx.concat(parts, 1)
-
-
-def _resized(ctx: NodeContext, value: str, columns: int) -> str:
-    have = ctx.type_of(value).shape[1]
-    if have == columns:
-        return value
-    number = ctx.number(have, "features")
-    if number > columns:
-        return ctx.slice(value, {1: Cut(0, columns)})
-    return ctx.emit(Pad((0, 0), (0, columns - number), PadMode.CONSTANT, 0.0), [value])
 
 
 def imputer(ctx: NodeContext) -> str:
@@ -102,7 +92,7 @@ def _mapping(ctx: NodeContext, side: str) -> np.ndarray:
     tensor = ctx.attr(f"{side}_tensor", None)
     if tensor is not None:
         dtype_of(tensor.data_type)
-        return numpy_helper.to_array(tensor).reshape(-1)
+        return array_of(tensor).reshape(-1)
     for name, kind in ((f"{side}_int64s", np.int64), (f"{side}_floats", np.float32)):
         held = ctx.attr(name, ())
         if len(held):
@@ -113,7 +103,7 @@ def _mapping(ctx: NodeContext, side: str) -> np.ndarray:
 def _default(ctx: NodeContext, dtype: DType) -> Array | float:
     tensor = ctx.attr("default_tensor", None)
     if tensor is not None:
-        return numpy_helper.to_array(tensor).reshape(())
+        return array_of(tensor).reshape(())
     return ctx.attr("default_float", -0.0) if dtype.is_float else ctx.attr("default_int64", -1)
 
 
@@ -161,13 +151,13 @@ def scaler(ctx: NodeContext) -> str:
     return x
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {
-    f"{DOMAIN}.ArrayFeatureExtractor": array_feature_extractor,
-    f"{DOMAIN}.Binarizer": binarizer,
-    f"{DOMAIN}.FeatureVectorizer": feature_vectorizer,
-    f"{DOMAIN}.Imputer": imputer,
-    f"{DOMAIN}.LabelEncoder": label_encoder,
-    f"{DOMAIN}.Normalizer": normalizer,
-    f"{DOMAIN}.OneHotEncoder": one_hot_encoder,
-    f"{DOMAIN}.Scaler": scaler,
+OPERATORS: dict[str, Translate] = {
+    "ArrayFeatureExtractor": array_feature_extractor,
+    "Binarizer": binarizer,
+    "FeatureVectorizer": feature_vectorizer,
+    "Imputer": imputer,
+    "LabelEncoder": label_encoder,
+    "Normalizer": normalizer,
+    "OneHotEncoder": one_hot_encoder,
+    "Scaler": scaler,
 }

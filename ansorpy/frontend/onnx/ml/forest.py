@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["MODES", "NEUTRAL", "Forest", "aggregated", "leaves_of"]
+__all__ = ["AGGREGATES", "MODES", "NEUTRAL", "Forest", "aggregated"]
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "MEMBER")
 """Comparisons of a feature with a node's value, by number."""
@@ -54,7 +54,7 @@ class Forest:
                 raise Unsupported("nodes_truenodeids", "the nodes of a tree form a circle")
 
 
-def leaves_of(ctx: NodeContext, x: str, forest: Forest) -> str:
+def _leaves(ctx: NodeContext, x: str, forest: Forest) -> str:
     """``[samples, trees]``: the leaf that each sample of *x* ``[samples, features]`` reaches."""
     samples, features = ctx.type_of(x).shape
     if not len(forest.roots) or forest.features.max(initial=0) >= ctx.number(features, "a tree"):
@@ -127,33 +127,29 @@ def _is_member(ctx: NodeContext, given: str, node: str, forest: Forest) -> str:
     return ctx.apply(Fn.LESS, ctx.literal(0, DType.INT32), found)
 
 
+AGGREGATES: Mapping[str, ReduceKind] = {
+    "AVERAGE": ReduceKind.SUM,
+    "SUM": ReduceKind.SUM,
+    "MIN": ReduceKind.MIN,
+    "MAX": ReduceKind.MAX,
+}
+"""How weights are aggregated over trees, in the order of the numbers of the newer form."""
 NEUTRAL: Mapping[str, float] = {"MIN": np.inf, "MAX": -np.inf}
 """The weight of a leaf for targets that it has none for, by what is not a sum."""
 
 
-def aggregated(ctx: NodeContext, leaves: str, forest: Forest, how: str, dtype: DType) -> str:
-    """``[samples, targets]``: the leaves' weights, aggregated over the trees.
+def aggregated(ctx: NodeContext, x: str, forest: Forest, how: str, dtype: DType) -> str:
+    """``[samples, targets]``: the weights of the leaves that samples reach, over all trees.
 
     Targets for which no leaf has a weight get 0, as in onnxruntime.
     """
-    trees = len(forest.roots)
+    leaves = _leaves(ctx, x, forest)
     weights = ctx.literal(forest.weights.astype(dtype.numpy), dtype)
     found = ctx.emit(Gather(0), [weights, leaves])
-    kinds = {
-        "SUM": ReduceKind.SUM,
-        "AVERAGE": ReduceKind.SUM,
-        "MIN": ReduceKind.MIN,
-        "MAX": ReduceKind.MAX,
-    }
-    if how not in kinds:
-        raise Unsupported(f"aggregate_function={how}", f"use one of {', '.join(kinds)}")
-    total = ctx.emit(Reduce(kinds[how], (1,), False), [found])
+    if how not in AGGREGATES:
+        raise Unsupported(f"aggregate_function={how}", f"use one of {', '.join(AGGREGATES)}")
+    total = ctx.emit(Reduce(AGGREGATES[how], (1,), False), [found])
     if how in NEUTRAL:
         missed = ctx.apply(Fn.EQUAL, total, ctx.literal(NEUTRAL[how], dtype))
         return ctx.apply(Fn.WHERE, missed, ctx.literal(0.0, dtype), total)
-    return ctx.divided(total, trees) if how == "AVERAGE" else total
-
-
-def numbered(pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """A number for each pair of a tree and a node of it."""
-    return {pair: n for n, pair in enumerate(pairs)}
+    return ctx.divided(total, len(forest.roots)) if how == "AVERAGE" else total

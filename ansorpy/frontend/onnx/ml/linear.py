@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
 from ansorpy.frontend.onnx.ml.shared import (
-    DOMAIN,
     class_labels,
     columns_of,
     labelled,
@@ -45,14 +42,12 @@ def _weighted(ctx: NodeContext, rows: int) -> str:
     matrix = ctx.literal(weights.reshape(rows, features).T, DType.FLOAT32)
     scores = ctx.emit(MatMul(), [x, matrix])
     added = np.asarray(ctx.attr("intercepts", ()), np.float32)
-    return (
-        ctx.apply(Fn.ADD, scores, ctx.literal(added[None, :], DType.FLOAT32))
-        if len(added)
-        else scores
-    )
+    if not len(added):
+        return scores
+    return ctx.apply(Fn.ADD, scores, ctx.literal(added[None, :], DType.FLOAT32))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
-    f"{DOMAIN}.LinearClassifier": linear_classifier,
-    f"{DOMAIN}.LinearRegressor": linear_regressor,
+OPERATORS: dict[str, Translate] = {
+    "LinearClassifier": linear_classifier,
+    "LinearRegressor": linear_regressor,
 }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from ansorpy.frontend.onnx.ml.shared import DOMAIN
+from ansorpy.frontend.onnx.reader import copied
 
 __all__ = ["without_maps"]
 
@@ -16,21 +17,19 @@ _LOG = logging.getLogger(__name__)
 def without_maps(model: ModelProto) -> ModelProto:
     """*model* with matrices of scores in place of maps: a row for each sample, a column for each
     class in the order of the map's labels."""
-    mapped = [node.output[0] for node in model.graph.node if _is_map(node.domain, node.op_type)]
+    mapped = {node.output[0] for node in model.graph.node if _is_map(node)}
     if not mapped:
         return model
-    changed = ModelProto()
-    changed.CopyFrom(model)
-    for node in changed.graph.node:
-        if _is_map(node.domain, node.op_type):
-            node.CopyFrom(helper.make_node("Identity", node.input, node.output, node.name))
+    plain = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    changed = copied(model)
+    for node in filter(_is_map, changed.graph.node):
+        node.CopyFrom(helper.make_node("Identity", node.input, node.output, node.name))
     for output in changed.graph.output:
         if output.name in mapped:
-            kind = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
-            output.type.CopyFrom(kind)
+            output.type.CopyFrom(plain)
             _LOG.warning("output %s is a matrix with a column for each class, no map", output.name)
     return changed
 
 
-def _is_map(domain: str, operator: str) -> bool:
-    return (domain, operator) == (DOMAIN, "ZipMap")
+def _is_map(node: NodeProto) -> bool:
+    return (node.domain, node.op_type) == (DOMAIN, "ZipMap")

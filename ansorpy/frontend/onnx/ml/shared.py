@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceKind, Softmax
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["DOMAIN", "class_labels", "columns_of", "labelled", "transformed"]
+__all__ = ["DOMAIN", "TRANSFORMS", "class_labels", "columns_of", "labelled", "transformed"]
 
 DOMAIN = "ai.onnx.ml"
 
@@ -21,22 +23,6 @@ def columns_of(ctx: NodeContext) -> str:
         return ctx.reshape(value, (1, *shape))
     ctx.require_rank(0, 2)
     return value
-
-
-def transformed(ctx: NodeContext, scores: str, kind: str) -> str:
-    """*scores* ``[samples, classes]`` after the post transform *kind*."""
-    if kind == "NONE":
-        return scores
-    if kind == "LOGISTIC":
-        return ctx.apply(Fn.SIGMOID, scores)
-    if kind == "SOFTMAX":
-        return ctx.emit(Softmax((1,)), [scores])
-    if kind == "SOFTMAX_ZERO":
-        return _softmax_zero(ctx, scores)
-    if kind == "PROBIT":
-        return _probit(ctx, scores)
-    allowed = "NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT"
-    raise Unsupported(f"post_transform={kind}", f"use {allowed}")
 
 
 def _softmax_zero(ctx: NodeContext, scores: str) -> str:
@@ -71,6 +57,23 @@ def _probit(ctx: NodeContext, scores: str) -> str:
     inner = ctx.apply(Fn.SUB, ctx.apply(Fn.SQRT, square), base)
     size = ctx.apply(Fn.SQRT, ctx.apply(Fn.MUL, inner, number(2.0)))
     return ctx.apply(Fn.MUL, ctx.apply(Fn.SIGN, centred), size)
+
+
+TRANSFORMS: Mapping[str, Callable[[NodeContext, str], str]] = {
+    "NONE": lambda ctx, scores: scores,
+    "SOFTMAX": lambda ctx, scores: ctx.emit(Softmax((1,)), [scores]),
+    "LOGISTIC": lambda ctx, scores: ctx.apply(Fn.SIGMOID, scores),
+    "SOFTMAX_ZERO": _softmax_zero,
+    "PROBIT": _probit,
+}
+"""Post transforms of scores ``[samples, classes]``, in the order of their numbers."""
+
+
+def transformed(ctx: NodeContext, scores: str, kind: str) -> str:
+    """*scores* ``[samples, classes]`` after the post transform *kind*."""
+    if kind not in TRANSFORMS:
+        raise Unsupported(f"post_transform={kind}", f"use one of {', '.join(TRANSFORMS)}")
+    return TRANSFORMS[kind](ctx, scores)
 
 
 def class_labels(ctx: NodeContext, name: str) -> np.ndarray:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import accumulate, combinations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
 from ansorpy.frontend.onnx.ml.shared import (
-    DOMAIN,
     class_labels,
     columns_of,
     labelled,
@@ -76,7 +74,7 @@ def _duels(ctx: NodeContext, x: str, each: tuple[int, ...]) -> str:
     It is a weighted sum of kernels with the support vectors of both.
     """
     count, pairs = sum(each), _pairs(len(each))
-    vectors, _ = _vectors(ctx, count)
+    vectors = _vectors(ctx, count)
     weights = _floats(ctx, "coefficients").reshape(len(each) - 1, count)
     starts = [0, *accumulate(each)]
     matrix = np.zeros((count, len(pairs)), np.float32)
@@ -192,9 +190,9 @@ def _floats(ctx: NodeContext, name: str) -> Array:
 def svm_regressor(ctx: NodeContext) -> str:
     """A weighted sum of kernels of each sample with all support vectors, or of its features."""
     x = ctx.cast(columns_of(ctx), FLOAT32)
-    vectors, count = _vectors(ctx, ctx.attr("n_supports", 0))
-    kernel = _kernel(ctx, x, vectors) if count else x
-    weights = np.asarray(ctx.attr("coefficients", ()), np.float32)
+    count = ctx.attr("n_supports", 0)
+    kernel = _kernel(ctx, x, _vectors(ctx, count)) if count else x
+    weights = _floats(ctx, "coefficients")
     scores = ctx.emit(MatMul(), [kernel, ctx.literal(weights[:, None], FLOAT32)])
     rho = np.asarray(ctx.attr("rho", (0.0,)), np.float32)
     scores = ctx.apply(Fn.ADD, scores, ctx.literal(rho[None, :1], FLOAT32))
@@ -205,9 +203,9 @@ def svm_regressor(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, inside, one, ctx.literal(-1.0, FLOAT32))
 
 
-def _vectors(ctx: NodeContext, count: int) -> tuple[np.ndarray, int]:
-    given = np.asarray(ctx.attr("support_vectors", ()), np.float32)
-    return given.reshape(count, -1) if count else given, count
+def _vectors(ctx: NodeContext, count: int) -> np.ndarray:
+    """The support vectors, ``[count, features]``."""
+    return _floats(ctx, "support_vectors").reshape(count, -1)
 
 
 def _kernel(ctx: NodeContext, x: str, vectors: np.ndarray) -> str:
@@ -235,7 +233,7 @@ def _kernel(ctx: NodeContext, x: str, vectors: np.ndarray) -> str:
     return ctx.apply(Fn.POW, scaled, ctx.literal(degree, FLOAT32))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
-    f"{DOMAIN}.SVMClassifier": svm_classifier,
-    f"{DOMAIN}.SVMRegressor": svm_regressor,
+OPERATORS: dict[str, Translate] = {
+    "SVMClassifier": svm_classifier,
+    "SVMRegressor": svm_regressor,
 }

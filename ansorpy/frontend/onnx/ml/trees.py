@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from onnx import numpy_helper
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.frontend.onnx.ml.forest import MODES, NEUTRAL, Forest, aggregated, leaves_of, numbered
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.ml.forest import AGGREGATES, MODES, NEUTRAL, Forest, aggregated
 from ansorpy.frontend.onnx.ml.shared import (
-    DOMAIN,
+    TRANSFORMS,
     class_labels,
     columns_of,
     labelled,
     transformed,
 )
+from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ops import Fn, Gather
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
 
-_AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-
 
 def tree_ensemble(ctx: NodeContext) -> str:
     """The weights of the leaves that each sample reaches, for each target, aggregated."""
     x = columns_of(ctx)
-    targets = ctx.attr("n_targets", 1)
-    how, after = (
-        names[_within(ctx, name, default, names)]
-        for name, default, names in (
-            ("aggregate_function", 1, _AGGREGATES), ("post_transform", 0, _TRANSFORMS),
-        )
-    )  # fmt: skip
-    dtype, forest = ctx.type_of(x).dtype, _forest(ctx, targets, NEUTRAL.get(how, 0.0))
-    scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, how, dtype)
-    return transformed(ctx, scores, after)
+    how = _named(ctx, "aggregate_function", 1, AGGREGATES)
+    after = _named(ctx, "post_transform", 0, TRANSFORMS)
+    forest = _forest(ctx, ctx.attr("n_targets", 1), NEUTRAL.get(how, 0.0))
+    return transformed(ctx, aggregated(ctx, x, forest, how, ctx.type_of(x).dtype), after)
 
 
-def _within(ctx: NodeContext, name: str, default: int, names: Sequence[str]) -> int:
-    number = ctx.attr(name, default)
-    if not 0 <= number < len(names):
-        raise Unsupported(f"{name}={number}", f"use a number below {len(names)}")
-    return number
+def _named(ctx: NodeContext, name: str, default: int, names: Iterable[str]) -> str:
+    """The one of *names* whose number is the attribute *name*."""
+    known, number = [*names], ctx.attr(name, default)
+    if not 0 <= number < len(known):
+        raise Unsupported(f"{name}={number}", f"use a number below {len(known)}")
+    return known[number]
 
 
 def _tensor(ctx: NodeContext, name: str) -> np.ndarray:
     """A tensor attribute, flat; empty if it is missing."""
     held = ctx.attr(name, None)
-    return np.zeros(0) if held is None else numpy_helper.to_array(held).reshape(-1)
+    return np.zeros(0) if held is None else array_of(held).reshape(-1)
 
 
 def _forest(ctx: NodeContext, targets: int, neutral: float) -> Forest:
@@ -76,12 +68,16 @@ def _forest(ctx: NodeContext, targets: int, neutral: float) -> Forest:
     missing = ctx.ints("nodes_missing_value_tracks_true", ()) or (0,) * inner
     padded = np.zeros(count - inner)
     return Forest(
-        np.concatenate([ctx.ints("nodes_featureids", ()), padded]).astype(np.int64),
-        np.concatenate([_tensor(ctx, "nodes_splits"), padded]),
-        np.concatenate([modes, padded]).astype(np.int64), yes, no,
-        np.concatenate([missing, padded]).astype(bool), _members(ctx, modes, count),
-        np.asarray(ctx.ints("tree_roots", ()), np.int64), weights,
-    )  # fmt: skip
+        features=np.concatenate([ctx.ints("nodes_featureids", ()), padded]).astype(np.int64),
+        values=np.concatenate([_tensor(ctx, "nodes_splits"), padded]),
+        modes=np.concatenate([modes, padded]).astype(np.int64),
+        yes=yes,
+        no=no,
+        missing=np.concatenate([missing, padded]).astype(bool),
+        members=_members(ctx, modes, count),
+        roots=np.asarray(ctx.ints("tree_roots", ()), np.int64),
+        weights=weights,
+    )
 
 
 def _members(ctx: NodeContext, modes: np.ndarray, count: int) -> np.ndarray:
@@ -106,7 +102,7 @@ def tree_ensemble_regressor(ctx: NodeContext) -> str:
     x = columns_of(ctx)
     targets, how = ctx.attr("n_targets", 1), ctx.attr("aggregate_function", "SUM")
     forest = _old_forest(ctx, "target", targets, how)
-    scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, how, DType.FLOAT32)
+    scores = aggregated(ctx, x, forest, how, DType.FLOAT32)
     return transformed(ctx, _based(ctx, scores, targets), ctx.attr("post_transform", "NONE"))
 
 
@@ -121,14 +117,12 @@ def tree_ensemble_classifier(ctx: NodeContext) -> tuple[str, ...]:
     used = set(ctx.ints("class_ids", ()))
     if len(labels) == 2 and len(used) == 1:
         forest = _old_forest(ctx, "class", 1, "SUM", only=True)
-        score = _based(
-            ctx, aggregated(ctx, leaves_of(ctx, x, forest), forest, "SUM", DType.FLOAT32), 1
-        )
+        score = _based(ctx, aggregated(ctx, x, forest, "SUM", DType.FLOAT32), 1)
         positive = bool((forest.weights >= 0).all())
         scores = _of_two(ctx, score, after, positive=positive, is_second=used == {1})
         return _label_of_two(ctx, score, labels, positive=positive), scores
     forest = _old_forest(ctx, "class", len(labels), "SUM")
-    scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, "SUM", DType.FLOAT32)
+    scores = aggregated(ctx, x, forest, "SUM", DType.FLOAT32)
     scores = _based(ctx, scores, len(labels))
     return labelled(ctx, scores, labels), transformed(ctx, scores, after)
 
@@ -177,7 +171,7 @@ def _old_forest(
     With *only*, all weights are those of the only target.
     """
     trees, ids = ctx.ints("nodes_treeids", ()), ctx.ints("nodes_nodeids", ())
-    number = numbered(list(zip(trees, ids, strict=True)))
+    number = {place: n for n, place in enumerate(zip(trees, ids, strict=True))}
     modes: Sequence[bytes | str] = ctx.attr("nodes_modes", ())
     said = [m.decode() if isinstance(m, bytes) else m for m in modes]
     unknown = sorted({*said} - {*MODES[:-1], "LEAF"})
@@ -194,10 +188,9 @@ def _old_forest(
             for n, (mode, tree, to) in enumerate(zip(said, trees, given, strict=True))
         ], np.int64)  # fmt: skip
 
-    neutral = NEUTRAL.get(how, 0.0)
-    weights = np.full((len(ids), targets), 0.0)
-    leaves = [n for n, mode in enumerate(said) if mode == "LEAF"]
-    weights[leaves] = neutral
+    is_leaf = np.asarray([mode == "LEAF" for mode in said], bool)
+    weights = np.zeros((len(ids), targets))
+    weights[is_leaf] = NEUTRAL.get(how, 0.0)
     places = zip(ctx.ints(f"{kind}_treeids", ()), ctx.ints(f"{kind}_nodeids", ()), strict=True)
     given = ctx.attr(f"{kind}_weights", ()) or tuple(_tensor(ctx, f"{kind}_weights_as_tensor"))
     for place, target, weight in zip(places, ctx.ints(f"{kind}_ids", ()), given, strict=True):
@@ -207,16 +200,20 @@ def _old_forest(
     yes, no = successors("nodes_truenodeids"), successors("nodes_falsenodeids")
     below = {int(n) for way in (yes, no) for n in way[way != own]}
     return Forest(
-        np.asarray(ctx.ints("nodes_featureids", ()), np.int64) * (np.asarray(said) != "LEAF"),
-        np.asarray(values, np.float64),
-        np.asarray([MODES.index(m) if m in MODES else 0 for m in said], np.int64),
-        yes, no, np.asarray(missing).astype(bool), np.full((len(own), 1), np.nan),
-        np.asarray([n for n in own if n not in below], np.int64), weights,
-    )  # fmt: skip
+        features=np.where(is_leaf, 0, np.asarray(ctx.ints("nodes_featureids", ()), np.int64)),
+        values=np.asarray(values, np.float64),
+        modes=np.asarray([MODES.index(m) if m in MODES else 0 for m in said], np.int64),
+        yes=yes,
+        no=no,
+        missing=np.asarray(missing).astype(bool),
+        members=np.full((len(own), 1), np.nan),
+        roots=np.asarray([n for n in own if n not in below], np.int64),
+        weights=weights,
+    )
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
-    f"{DOMAIN}.TreeEnsemble": tree_ensemble,
-    f"{DOMAIN}.TreeEnsembleClassifier": tree_ensemble_classifier,
-    f"{DOMAIN}.TreeEnsembleRegressor": tree_ensemble_regressor,
+OPERATORS: dict[str, Translate] = {
+    "TreeEnsemble": tree_ensemble,
+    "TreeEnsembleClassifier": tree_ensemble_classifier,
+    "TreeEnsembleRegressor": tree_ensemble_regressor,
 }

@@ -3,27 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.operators.elementwise import function
 from ansorpy.graph.ops import Fn
 
-__all__ = ["OPERATORS", "SELU", "above", "gelu_of"]
+__all__ = [
+    "ACTIVATIONS", "OPERATORS", "SELU", "Parametrised", "by", "gelu_of", "hard_swish_of",
+    "swish_of",
+]  # fmt: skip
 
-Importer = Callable[[NodeContext], str]
+Parametrised = Callable[[NodeContext, tuple[float, ...], str], str]
+"""An activation that has parameters, applied to them and a value."""
 
 SELU = (1.67326319217681884765625, 1.05070102214813232421875)
 """The usual ``alpha`` and ``gamma`` of Selu."""
 
 
-def _unary(fn: Fn, **defaults: float) -> Importer:
-    """An importer for ``fn``; *defaults* are its float attributes, in the order of ``params``."""
+def by(fn: Fn) -> Parametrised:
+    """The activation that is the function ``fn``."""
+    return lambda ctx, params, x: ctx.apply(fn, x, params=params)
+
+
+def _thresholded_relu(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
+    """*x* where it is greater than the only parameter, otherwise 0."""
+    (limit,) = params
+    return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, ctx.literal(limit), x), x, ctx.literal(0))
+
+
+ACTIVATIONS: Mapping[str, tuple[Parametrised, tuple[float, ...]]] = {
+    "Elu": (by(Fn.ELU), (1.0,)),
+    "HardSigmoid": (by(Fn.HARD_SIGMOID), (0.2, 0.5)),
+    "LeakyRelu": (by(Fn.LEAKY_RELU), (0.01,)),
+    "Relu": (by(Fn.RELU), ()),
+    "Sigmoid": (by(Fn.SIGMOID), ()),
+    "Softplus": (by(Fn.SOFTPLUS), ()),
+    "Softsign": (by(Fn.SOFTSIGN), ()),
+    "Tanh": (by(Fn.TANH), ()),
+    "ThresholdedRelu": (_thresholded_relu, (1.0,)),
+}
+"""Activations that recurrent and fused operators name, too, with the usual ``alpha``, ``beta``."""
+
+
+def _alone(activation: Parametrised, **usual: float) -> Translate:
+    """An importer for *activation*, whose parameters are attributes with these *usual* values."""
 
     def build(ctx: NodeContext) -> str:
-        params = tuple(float(ctx.attr(name, value)) for name, value in defaults.items())
-        return ctx.apply(fn, ctx.input(), params=params)
+        params = tuple(float(ctx.attr(name, value)) for name, value in usual.items())
+        return activation(ctx, params, ctx.input())
 
     return build
 
@@ -41,15 +71,9 @@ def clip(ctx: NodeContext) -> str:
     return result
 
 
-def prelu(ctx: NodeContext) -> str:
-    """``x`` where it is positive, otherwise ``slope * x``."""
-    return ctx.apply(Fn.PRELU, ctx.input(0), ctx.input(1))
-
-
-def hard_swish(ctx: NodeContext) -> str:
+def hard_swish_of(ctx: NodeContext, x: str) -> str:
     """``x * max(0, min(1, x / 6 + 1/2))``."""
-    gate = ctx.apply(Fn.HARD_SIGMOID, ctx.input(), params=(1 / 6, 0.5))
-    return ctx.apply(Fn.MUL, ctx.input(), gate)
+    return ctx.apply(Fn.MUL, x, ctx.apply(Fn.HARD_SIGMOID, x, params=(1 / 6, 0.5)))
 
 
 def gelu(ctx: NodeContext) -> str:
@@ -78,7 +102,11 @@ def mish(ctx: NodeContext) -> str:
 
 def swish(ctx: NodeContext) -> str:
     """``x * sigmoid(alpha * x)``."""
-    x, alpha = ctx.input(), float(ctx.attr("alpha", 1.0))
+    return swish_of(ctx, ctx.input(), float(ctx.attr("alpha", 1.0)))
+
+
+def swish_of(ctx: NodeContext, x: str, alpha: float = 1.0) -> str:
+    """``x * sigmoid(alpha * x)``."""
     scaled = x if alpha == 1.0 else ctx.apply(Fn.MUL, x, ctx.literal(alpha))
     return ctx.apply(Fn.MUL, x, ctx.apply(Fn.SIGMOID, scaled))
 
@@ -86,16 +114,6 @@ def swish(ctx: NodeContext) -> str:
 def swiglu(ctx: NodeContext) -> str:
     """``a * sigmoid(alpha * a) * b``."""
     return ctx.apply(Fn.MUL, swish(ctx), ctx.input(1))
-
-
-def thresholded_relu(ctx: NodeContext) -> str:
-    """``x`` where it is greater than ``alpha``, otherwise 0."""
-    return above(ctx, ctx.input(), float(ctx.attr("alpha", 1.0)))
-
-
-def above(ctx: NodeContext, x: str, limit: float) -> str:
-    """*x* where it is greater than *limit*, otherwise 0."""
-    return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, ctx.literal(limit), x), x, ctx.literal(0))
 
 
 def shrink(ctx: NodeContext) -> str:
@@ -107,33 +125,28 @@ def shrink(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, x, ctx.literal(-limit)), below, inner)
 
 
-OPERATORS: dict[str, Importer] = {
-    "Abs": _unary(Fn.ABS),
-    "Ceil": _unary(Fn.CEIL),
-    "Celu": _unary(Fn.CELU, alpha=1.0),
+OPERATORS: dict[str, Translate] = {
+    **{
+        name: _alone(activation, **dict(zip(("alpha", "beta"), usual, strict=False)))
+        for name, (activation, usual) in ACTIVATIONS.items()
+    },
+    "Abs": function(Fn.ABS, 0),
+    "Ceil": function(Fn.CEIL, 0),
+    "Celu": _alone(by(Fn.CELU), alpha=1.0),
     "Clip": clip,
-    "Elu": _unary(Fn.ELU, alpha=1.0),
-    "Erf": _unary(Fn.ERF),
-    "Exp": _unary(Fn.EXP),
-    "Floor": _unary(Fn.FLOOR),
+    "Erf": function(Fn.ERF, 0),
+    "Exp": function(Fn.EXP, 0),
+    "Floor": function(Fn.FLOOR, 0),
     "Gelu": gelu,
-    "HardSigmoid": _unary(Fn.HARD_SIGMOID, alpha=0.2, beta=0.5),
-    "HardSwish": hard_swish,
-    "LeakyRelu": _unary(Fn.LEAKY_RELU, alpha=0.01),
-    "Log": _unary(Fn.LOG),
+    "HardSwish": lambda ctx: hard_swish_of(ctx, ctx.input()),
+    "Log": function(Fn.LOG, 0),
     "Mish": mish,
-    "Neg": _unary(Fn.NEG),
-    "PRelu": prelu,
-    "Reciprocal": _unary(Fn.RECIPROCAL),
-    "Relu": _unary(Fn.RELU),
-    "Selu": _unary(Fn.SELU, alpha=SELU[0], gamma=SELU[1]),
+    "Neg": function(Fn.NEG, 0),
+    "PRelu": function(Fn.PRELU, 0, 1),
+    "Reciprocal": function(Fn.RECIPROCAL, 0),
+    "Selu": _alone(by(Fn.SELU), alpha=SELU[0], gamma=SELU[1]),
     "Shrink": shrink,
-    "Sigmoid": _unary(Fn.SIGMOID),
-    "SwiGLU": swiglu,
-    "Softplus": _unary(Fn.SOFTPLUS),
-    "Softsign": _unary(Fn.SOFTSIGN),
-    "Sqrt": _unary(Fn.SQRT),
+    "Sqrt": function(Fn.SQRT, 0),
     "Swish": swish,
-    "Tanh": _unary(Fn.TANH),
-    "ThresholdedRelu": thresholded_relu,
+    "SwiGLU": swiglu,
 }

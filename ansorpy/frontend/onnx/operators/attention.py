@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, dtype_of
 from ansorpy.frontend.onnx.operators.heads import (
     Scores,
     Window,
     as_added,
-    attended,
+    attended_and_scores,
     merged_heads,
     split_heads,
 )
@@ -34,18 +33,19 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
     if ctx.has_input(4):
         k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((4, k), (5, v)))
     queries, keys = ctx.type_of(q).shape, ctx.type_of(k).shape
-    stages: dict[int, str] = {}
     precision = ctx.attr("softmax_precision", 0)
     how = Scores(
         ctx.attr("scale", 0.0) or queries[3] ** -0.5,
         ctx.attr("softcap", 0.0),
         (*_given_mask(ctx, keys[2]), *_masks_of_places(ctx, queries[2], keys[2])),
         dtype=dtype_of(precision) if precision else None,
-        seen=stages.__setitem__,
     )
-    mixed = attended(ctx, q, k, v, how)
+    mixed, scores = attended_and_scores(ctx, q, k, v, how)
     mixed = merged_heads(ctx, mixed) if len(ctx.shape()) == 3 else mixed
-    return mixed, k, v, stages[ctx.attr("qk_matmul_output_mode", 0)]
+    mode = ctx.attr("qk_matmul_output_mode", 0)
+    if not 0 <= mode < len(scores):
+        raise Unsupported(f"qk_matmul_output_mode={mode}", f"use a number below {len(scores)}")
+    return mixed, k, v, scores[mode]
 
 
 def _heads(ctx: NodeContext, index: int, count: str) -> str:
@@ -106,14 +106,19 @@ def rotated(ctx: NodeContext, x: str, cos: str, sin: str, turned: int, *, pairs:
     """The first *turned* elements of each row of *x* rotated, by halves or by neighbours (*pairs*).
 
     *cos* and *sin* have one element for each two of them, and broadcast to the other axes.
+
+    Raises:
+        Unsupported: The rows are shorter.
     """
     *lead, size = ctx.type_of(x).shape
+    if ctx.is_less(size, turned):
+        raise Unsupported(f"a rotation of {turned} elements", f"rows have {size}")
     half = turned // 2
 
-    def cut(start: int, stop: int, step: int = 1) -> str:
-        return ctx.slice(x, {len(lead): Cut.of(range(start, stop, step))})
+    def cut(start: int, count: AnyExtent, step: int = 1) -> str:
+        return ctx.slice(x, {len(lead): Cut(start, count, step)})
 
-    a, b = (cut(0, turned, 2), cut(1, turned, 2)) if pairs else (cut(0, half), cut(half, turned))
+    a, b = (cut(0, half, 2), cut(1, half, 2)) if pairs else (cut(0, half), cut(half, half))
     parts = [
         ctx.apply(Fn.SUB, ctx.apply(Fn.MUL, a, cos), ctx.apply(Fn.MUL, b, sin)),
         ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, a, sin), ctx.apply(Fn.MUL, b, cos)),
@@ -121,7 +126,7 @@ def rotated(ctx: NodeContext, x: str, cos: str, sin: str, turned: int, *, pairs:
     if pairs:
         columns = [ctx.reshape(part, (*lead, half, 1)) for part in parts]
         parts = [ctx.reshape(ctx.emit(Concat(len(lead) + 1), columns), (*lead, turned))]
-    return ctx.concat([*parts, cut(turned, size)], len(lead))
+    return ctx.concat([*parts, cut(turned, size - turned)], len(lead))
 
 
 def _angles(ctx: NodeContext, index: int, heads_first: bool) -> str:
@@ -134,7 +139,7 @@ def _angles(ctx: NodeContext, index: int, heads_first: bool) -> str:
     return ctx.reshape(value, (batch, 1, rows, half) if heads_first else (batch, rows, 1, half))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: dict[str, Translate] = {
     "Attention": attention,
     "RotaryEmbedding": rotary_embedding,
 }

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.graph.ops import Fn
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["OPERATORS"]
-
-Importer = Callable[[NodeContext], str]
+__all__ = ["OPERATORS", "function"]
 
 
-def _chain(fn: Fn) -> Importer:
+def function(fn: Fn, *operands: int) -> Translate:
+    """An importer for ``fn`` of the *operands* with these numbers, in this order."""
+    return lambda ctx: ctx.apply(fn, *map(ctx.input, operands))
+
+
+def _chain(fn: Fn) -> Callable[[NodeContext], str]:
     """An importer that combines any number of operands with ``fn``, from left to right."""
-
-    def build(ctx: NodeContext) -> str:
-        return reduce(lambda a, b: ctx.apply(fn, a, b), ctx.inputs)
-
-    return build
+    return lambda ctx: reduce(lambda a, b: ctx.apply(fn, a, b), ctx.inputs)
 
 
 def mean(ctx: NodeContext) -> str:
@@ -37,20 +36,17 @@ def power(ctx: NodeContext) -> str:
     Of integers, it is an integer, cut if the exponent is not one.
     """
     base, exponent, dtype = ctx.input(0), ctx.input(1), ctx.type(0).dtype
-    if not dtype.is_float:
-        is_whole = not ctx.type(1).dtype.is_float
-        wide = DType.INT64 if is_whole else DType.FLOAT64
-        fn = Fn.INTEGER_POW if is_whole else Fn.POW
-        found = ctx.apply(fn, ctx.cast(base, wide), ctx.cast(exponent, wide))
-        return ctx.cast(found, dtype)
-    if ctx.type(1).dtype is dtype:
-        return ctx.apply(Fn.POW, base, exponent)
-    real = dtype.of_sums
-    found = ctx.apply(Fn.POW, ctx.cast(base, real), ctx.cast(exponent, real))
-    return ctx.cast(found, dtype)
+    fn, wide = Fn.POW, dtype
+    if not dtype.is_float and ctx.type(1).dtype.is_float:
+        wide = DType.FLOAT64
+    elif not dtype.is_float:
+        fn, wide = Fn.INTEGER_POW, DType.INT64
+    elif ctx.type(1).dtype is not dtype:
+        wide = dtype.of_sums
+    return ctx.cast(ctx.apply(fn, ctx.cast(base, wide), ctx.cast(exponent, wide)), dtype)
 
 
-OPERATORS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "Add": _chain(Fn.ADD),
     "Div": _chain(Fn.DIV),
     "Max": _chain(Fn.MAX),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, widely
 from ansorpy.graph.ops import ArgReduce, Expand, Fn, GatherElements, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
@@ -100,4 +98,4 @@ def _eliminated(ctx: NodeContext, rest: str) -> tuple[str, str]:
     return ctx.apply(Fn.WHERE, kept, pivot, ctx.apply(Fn.NEG, pivot)), left
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {"Det": widely(det)}
+OPERATORS: dict[str, Translate] = {"Det": widely(det)}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.operators.elementwise import function
 from ansorpy.graph.ops import Fn
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
 
-Importer = Callable[[NodeContext], str]
 
-
-def _function(fn: Fn) -> Importer:
+def _of_float(fn: Fn) -> Translate:
     """An importer for a function of floats."""
 
     def build(ctx: NodeContext) -> str:
@@ -24,7 +22,7 @@ def _function(fn: Fn) -> Importer:
     return build
 
 
-def _single(fn: Fn) -> Importer:
+def _single(fn: Fn) -> Translate:
     """An importer for a function that is computed in float32, even for 16-bit floats."""
 
     def build(ctx: NodeContext) -> str:
@@ -36,20 +34,9 @@ def _single(fn: Fn) -> Importer:
     return build
 
 
-def sign(ctx: NodeContext) -> str:
-    """-1, 0 or 1."""
-    return ctx.apply(Fn.SIGN, ctx.input())
-
-
 def mod(ctx: NodeContext) -> str:
     """The remainder with the divisor's sign, or the dividend's with ``fmod``."""
     return ctx.apply(Fn.REMAINDER if ctx.attr("fmod", 0) else Fn.MOD, ctx.input(0), ctx.input(1))
-
-
-def is_nan(ctx: NodeContext) -> str:
-    """True where the element is NaN."""
-    ctx.require_float()
-    return ctx.apply(Fn.IS_NAN, ctx.input())
 
 
 def is_inf(ctx: NodeContext) -> str:
@@ -64,21 +51,21 @@ def is_inf(ctx: NodeContext) -> str:
     return ctx.apply(Fn.EQUAL, x, limit) if above else ctx.apply(Fn.LESS, x, x)
 
 
-OPERATORS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "Acos": _single(Fn.ACOS),
     "Acosh": _single(Fn.ACOSH),
     "Asin": _single(Fn.ASIN),
     "Asinh": _single(Fn.ASINH),
     "Atan": _single(Fn.ATAN),
     "Atanh": _single(Fn.ATANH),
-    "Cos": _function(Fn.COS),
+    "Cos": _of_float(Fn.COS),
     "Cosh": _single(Fn.COSH),
     "IsInf": is_inf,
-    "IsNaN": is_nan,
+    "IsNaN": _of_float(Fn.IS_NAN),
     "Mod": mod,
-    "Round": _function(Fn.ROUND),
-    "Sign": sign,
-    "Sin": _function(Fn.SIN),
+    "Round": _of_float(Fn.ROUND),
+    "Sign": function(Fn.SIGN, 0),
+    "Sin": _of_float(Fn.SIN),
     "Sinh": _single(Fn.SINH),
-    "Tan": _function(Fn.TAN),
+    "Tan": _of_float(Fn.TAN),
 }

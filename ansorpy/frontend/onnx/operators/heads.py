@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,7 +14,10 @@ from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Repeat, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
 
-__all__ = ["Scores", "Window", "as_added", "attended", "merged_heads", "split_heads"]
+__all__ = [
+    "Scores", "Window", "as_added", "attended", "attended_and_scores", "merged_heads",
+    "split_heads",
+]  # fmt: skip
 
 
 def split_heads(ctx: NodeContext, value: str, heads: int, what: str) -> str:
@@ -42,8 +44,6 @@ class Scores:
         dtype: The type in which they are normalised; None for that of the queries.
         sink: A score of each head, ``[heads, 1, 1]``, which takes part in the softmax but has no
             value; None for none.
-        seen: Called with the number of each stage (scaled, capped, masked, normalised) and its
-            value.
     """
 
     scale: float
@@ -52,11 +52,17 @@ class Scores:
     guarded: bool = True
     dtype: DType | None = None
     sink: str | None = None
-    seen: Callable[[int, str], None] | None = None
 
 
 def attended(ctx: NodeContext, q: str, k: str, v: str, how: Scores) -> str:
     """``softmax(q k') v`` of operands ``[batch, heads, rows, size]``; keys' heads are repeated."""
+    return attended_and_scores(ctx, q, k, v, how)[0]
+
+
+def attended_and_scores(
+    ctx: NodeContext, q: str, k: str, v: str, how: Scores
+) -> tuple[str, tuple[str, ...]]:
+    """As :func:`attended`, and the scores once they are scaled, capped, masked and normalised."""
     queries, keys = ctx.type_of(q).shape, ctx.type_of(k).shape
     if queries[1] % keys[1] != 0:
         raise Unsupported("q_num_heads", f"{keys[1]} heads of keys do not divide {queries[1]}")
@@ -65,24 +71,20 @@ def attended(ctx: NodeContext, q: str, k: str, v: str, how: Scores) -> str:
     dtype = ctx.type_of(q).dtype
     scale, turned = ctx.literal(how.scale, dtype), ctx.transpose(k, (0, 1, 3, 2))
     if dtype is DType.FLOAT16:  # the product of what is not scaled may overflow
-        scores = ctx.emit(MatMul(), [ctx.apply(Fn.MUL, q, scale), turned])
+        scaled = ctx.emit(MatMul(), [ctx.apply(Fn.MUL, q, scale), turned])
     else:
-        scores = ctx.apply(Fn.MUL, ctx.emit(MatMul(), [q, turned]), scale)
-    stages = [scores]
+        scaled = ctx.apply(Fn.MUL, ctx.emit(MatMul(), [q, turned]), scale)
+    capped = scaled
     if how.cap > 0:
-        bounded = ctx.apply(Fn.TANH, ctx.apply(Fn.MUL, scores, ctx.literal(1 / how.cap, dtype)))
-        scores = ctx.apply(Fn.MUL, bounded, ctx.literal(how.cap, dtype))
-    stages.append(scores)
+        bounded = ctx.apply(Fn.TANH, ctx.apply(Fn.MUL, scaled, ctx.literal(1 / how.cap, dtype)))
+        capped = ctx.apply(Fn.MUL, bounded, ctx.literal(how.cap, dtype))
+    masked = capped
     for mask in how.masks:
-        scores = ctx.apply(Fn.ADD, scores, mask)
-    stages.append(scores)
-    wide = ctx.cast(scores, how.dtype or dtype)
+        masked = ctx.apply(Fn.ADD, masked, mask)
+    wide = ctx.cast(masked, how.dtype or dtype)
     guarded = how.guarded and bool(how.masks)
     weights = ctx.cast(_normalised(ctx, wide, how.sink, guarded=guarded), dtype)
-    if how.seen is not None:
-        for number, stage in enumerate([*stages, weights]):
-            how.seen(number, stage)
-    return ctx.emit(MatMul(), [weights, v])
+    return ctx.emit(MatMul(), [weights, v]), (scaled, capped, masked, weights)
 
 
 def _normalised(ctx: NodeContext, scores: str, sink: str | None, *, guarded: bool) -> str:

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.operators.elementwise import function
 from ansorpy.graph.ops import Fn
 
 __all__ = ["OPERATORS"]
-
-Importer = Callable[[NodeContext], str]
-
-
-def _binary(fn: Fn, *, swapped: bool = False) -> Importer:
-    """An importer for ``fn``; *swapped* exchanges the operands, so ``a > b`` becomes ``b < a``."""
-
-    def build(ctx: NodeContext) -> str:
-        a, b = ctx.input(0), ctx.input(1)
-        return ctx.apply(fn, b, a) if swapped else ctx.apply(fn, a, b)
-
-    return build
-
-
-def not_(ctx: NodeContext) -> str:
-    """The logical negation."""
-    return ctx.apply(Fn.NOT, ctx.input())
 
 
 def xor(ctx: NodeContext) -> str:
@@ -43,30 +25,20 @@ def bit_shift(ctx: NodeContext) -> str:
     return ctx.apply(functions[direction], ctx.input(0), ctx.input(1))
 
 
-def bitwise_not(ctx: NodeContext) -> str:
-    """All bits inverted."""
-    return ctx.apply(Fn.BIT_NOT, ctx.input())
-
-
-def where(ctx: NodeContext) -> str:
-    """The second operand where the first is true, otherwise the third."""
-    return ctx.apply(Fn.WHERE, ctx.input(0), ctx.input(1), ctx.input(2))
-
-
-OPERATORS: dict[str, Importer] = {
-    "And": _binary(Fn.AND),
+OPERATORS: dict[str, Translate] = {
+    "And": function(Fn.AND, 0, 1),
     "BitShift": bit_shift,
-    "BitwiseAnd": _binary(Fn.BIT_AND),
-    "BitwiseNot": bitwise_not,
-    "BitwiseOr": _binary(Fn.BIT_OR),
-    "BitwiseXor": _binary(Fn.BIT_XOR),
-    "Equal": _binary(Fn.EQUAL),
-    "Greater": _binary(Fn.LESS, swapped=True),
-    "GreaterOrEqual": _binary(Fn.LESS_EQUAL, swapped=True),
-    "Less": _binary(Fn.LESS),
-    "LessOrEqual": _binary(Fn.LESS_EQUAL),
-    "Not": not_,
-    "Or": _binary(Fn.OR),
-    "Where": where,
+    "BitwiseAnd": function(Fn.BIT_AND, 0, 1),
+    "BitwiseNot": function(Fn.BIT_NOT, 0),
+    "BitwiseOr": function(Fn.BIT_OR, 0, 1),
+    "BitwiseXor": function(Fn.BIT_XOR, 0, 1),
+    "Equal": function(Fn.EQUAL, 0, 1),
+    "Greater": function(Fn.LESS, 1, 0),
+    "GreaterOrEqual": function(Fn.LESS_EQUAL, 1, 0),
+    "Less": function(Fn.LESS, 0, 1),
+    "LessOrEqual": function(Fn.LESS_EQUAL, 0, 1),
+    "Not": function(Fn.NOT, 0),
+    "Or": function(Fn.OR, 0, 1),
+    "Where": function(Fn.WHERE, 0, 1, 2),
     "Xor": xor,
 }

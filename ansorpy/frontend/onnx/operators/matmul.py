@@ -5,9 +5,9 @@ Transposes of constant weights are folded."""
 from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.graph.ops import Fn, MatMul
+from ansorpy.graph.ops import Fn, MatMul, Shape
 
-__all__ = ["OPERATORS", "gemm"]
+__all__ = ["OPERATORS", "as_matrices", "gemm", "product", "without_axes"]
 
 
 def gemm(ctx: NodeContext) -> str:
@@ -33,15 +33,30 @@ def gemm(ctx: NodeContext) -> str:
 
 def matmul(ctx: NodeContext) -> str:
     """The product as in numpy: a vector becomes a row or column whose axis the result drops."""
-    a, b = ctx.input(0), ctx.input(1)
-    left, right = ctx.shape(0), ctx.shape(1)
-    a = ctx.reshape(a, (1, *left)) if len(left) == 1 else a
-    b = ctx.reshape(b, (*right, 1)) if len(right) == 1 else b
-    result = ctx.emit(MatMul(), [a, b])
-    shape = ctx.type_of(result).shape
+    return product(ctx, ctx.input(0), ctx.input(1))
+
+
+def product(ctx: NodeContext, a: str, b: str) -> str:
+    """The product of two values as :func:`matmul` defines it."""
+    left, right = (ctx.type_of(value).shape for value in (a, b))
+    return without_axes(ctx, ctx.emit(MatMul(), as_matrices(ctx, a, b)), left, right)
+
+
+def as_matrices(ctx: NodeContext, a: str, b: str) -> list[str]:
+    """Two values, a vector among them as a row on the left, and as a column on the right."""
+    left, right = (ctx.type_of(value).shape for value in (a, b))
+    return [
+        ctx.reshape(a, (1, *left)) if len(left) == 1 else a,
+        ctx.reshape(b, (*right, 1)) if len(right) == 1 else b,
+    ]
+
+
+def without_axes(ctx: NodeContext, product: str, left: Shape, right: Shape) -> str:
+    """*product* without the axes that vectors among operands of shapes *left* and *right* got."""
+    shape = ctx.type_of(product).shape
     rows = () if len(left) == 1 else shape[-2:-1]
     columns = () if len(right) == 1 else shape[-1:]
-    return ctx.reshape(result, (*shape[:-2], *rows, *columns))
+    return ctx.reshape(product, (*shape[:-2], *rows, *columns))
 
 
 OPERATORS = {"Gemm": gemm, "MatMul": matmul}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ansorpy.frontend.onnx.context import (
     Cut,
     NodeContext,
     TooShort,
+    Translate,
     Unequal,
     Unknown,
     Unsupported,
@@ -18,9 +17,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, extreme, least, most, prod_of
 from ansorpy.ir.symbols import SizeOp
 
-__all__ = ["OPERATORS"]
-
-Importer = Callable[[NodeContext], "str | tuple[str, ...]"]
+__all__ = ["OPERATORS", "resized"]
 
 
 def identity(ctx: NodeContext) -> str:
@@ -296,6 +293,17 @@ def center_crop_pad(ctx: NodeContext) -> str:
     return ctx.emit(Pad(tuple(begin), tuple(end), PadMode.CONSTANT, 0.0), [value])
 
 
+def resized(ctx: NodeContext, value: str, shape: Shape) -> str:
+    """*value* of *shape*: along each axis cut, or with zeros behind it."""
+    have = ctx.type_of(value).shape
+    kept = tuple(extreme(SizeOp.MIN, h, w) for h, w in zip(have, shape, strict=True))
+    value = ctx.slice(value, {d: Cut(0, extent) for d, extent in enumerate(kept)})
+    if kept == shape:
+        return value
+    behind = tuple(w - k for w, k in zip(shape, kept, strict=True))
+    return ctx.emit(Pad((0,) * len(shape), behind, PadMode.CONSTANT, 0.0), [value])
+
+
 def _refuse_cropped_repetition(begin: Shape, end: Shape) -> None:
     """Refuse to crop one end of an axis and to repeat what is left beyond the other."""
     for amounts in zip(begin, end, strict=True):
@@ -337,7 +345,7 @@ def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:
     return tuple(begin), tuple(end)
 
 
-OPERATORS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "CenterCropPad": center_crop_pad,
     "Concat": concat,
     "DepthToSpace": depth_to_space,

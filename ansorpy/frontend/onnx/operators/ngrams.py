@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least, most
@@ -35,7 +34,8 @@ def tfidf_vectorizer(ctx: NodeContext) -> str:
     if not 1 <= len(shape) <= 2:
         raise Unsupported(f"input shape {shape}", "give rows of numbers")
     rows = ctx.reshape(ctx.cast(ctx.input(), DType.INT64), (1, *shape)[-2:])
-    counts = _in_columns(ctx, [_counted(ctx, rows, grams) for grams in _pool(ctx)])
+    pool = _pool(ctx)
+    counts = _in_columns(ctx, pool, [_counted(ctx, rows, grams) for grams in pool])
     weights: list[float] = ctx.attr("weights", [])
     value = ctx.cast(counts, DType.FLOAT32)
     if mode == "IDF":
@@ -89,17 +89,17 @@ def _counted(ctx: NodeContext, rows: str, grams: Numbers) -> str | None:
     return reduce(lambda a, b: ctx.apply(Fn.ADD, a, b), totals) if totals else None
 
 
-def _in_columns(ctx: NodeContext, counts: list[str | None]) -> str:
-    """The counts of all n-grams, each in the column that ``ngram_indexes`` has for it."""
+def _in_columns(ctx: NodeContext, pool: list[Numbers], counts: list[str | None]) -> str:
+    """The counts of the n-grams of *pool*, each in the column that ``ngram_indexes`` has for it."""
     columns = np.asarray(ctx.attr("ngram_indexes", []), np.int64)
-    grams = sum(len(part) for part in _pool(ctx))
+    grams = sum(map(len, pool))
     if len(columns) != grams or len(np.unique(columns)) < grams or columns.min(initial=0) < 0:
         raise Unsupported("ngram_indexes", f"give {grams} different columns")
     width = int(columns.max(initial=-1)) + 1
     batch = ctx.shape()[0] if len(ctx.shape()) > 1 else 1
     parts, origin, first = [], np.full(width, -1, np.int64), 0
     start = 0
-    for part, held in zip(_pool(ctx), counts, strict=True):
+    for part, held in zip(pool, counts, strict=True):
         if held is not None:
             origin[columns[first : first + len(part)]] = np.arange(start, start + len(part))
             parts.append(held)
@@ -115,4 +115,4 @@ def _in_columns(ctx: NodeContext, counts: list[str | None]) -> str:
     return ctx.apply(Fn.WHERE, given, found, ctx.literal(0, DType.INT32))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {"TfIdfVectorizer": tfidf_vectorizer}
+OPERATORS: dict[str, Translate] = {"TfIdfVectorizer": tfidf_vectorizer}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, widely
 from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceKind, Shape, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
-__all__ = ["OPERATORS", "log_softmax_over", "rms_normalization"]
+__all__ = ["OPERATORS", "axes_from", "log_softmax_over", "rms_normalization", "softmax"]
 
 
 def batch_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
@@ -86,8 +85,7 @@ def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
     Statistics are returned only if they are read; they are float32, whatever the operand is.
     """
     axes, epsilon = _trailing(ctx), float(ctx.attr("epsilon", 1e-5))
-    result = _times_scale(ctx, LayerNorm(axes, epsilon))
-    result = ctx.apply(Fn.ADD, result, ctx.input(2)) if ctx.has_input(2) else result
+    result = ctx.plus(_times_scale(ctx, LayerNorm(axes, epsilon)), 2)
     if not ctx.is_output_used(1) and not ctx.is_output_used(2):
         return result
     wide = replace(ctx, wide=True)
@@ -116,8 +114,13 @@ def _trailing(ctx: NodeContext) -> Shape:
     """The axes from ``axis`` on; refuses operands and ``stash_type`` that are not supported."""
     ctx.require_float()
     _refuse_other_stash(ctx)
+    return axes_from(ctx, -1)
+
+
+def axes_from(ctx: NodeContext, default: int) -> Shape:
+    """The axes of the operand from ``axis`` on."""
     rank = len(ctx.shape())
-    return tuple(range(ctx.axis(ctx.attr("axis", -1), rank), rank))
+    return tuple(range(ctx.axis(ctx.attr("axis", default), rank), rank))
 
 
 def _refuse_other_stash(ctx: NodeContext) -> None:
@@ -196,10 +199,9 @@ def lrn(ctx: NodeContext) -> str:
 
 def _softmax_axes(ctx: NodeContext) -> Shape:
     """The axes of softmax: only ``axis``, but all axes from ``axis`` on before opset 13."""
-    rank = len(ctx.shape())
     if ctx.opset >= 13:
-        return (ctx.axis(ctx.attr("axis", -1), rank),)
-    return tuple(range(ctx.axis(ctx.attr("axis", 1), rank), rank))
+        return (ctx.axis(ctx.attr("axis", -1), len(ctx.shape())),)
+    return axes_from(ctx, 1)
 
 
 def softmax(ctx: NodeContext) -> str:
@@ -225,7 +227,7 @@ def log_softmax_over(ctx: NodeContext, axes: Shape) -> str:
     return ctx.apply(Fn.SUB, shifted, ctx.apply(Fn.LOG, total))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: dict[str, Translate] = {
     "BatchNormalization": batch_normalization,
     "GroupNormalization": group_normalization,
     "InstanceNormalization": instance_normalization,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
 from ansorpy.graph.ops import (
     ArgReduce,
     Cast,
@@ -61,7 +61,7 @@ def one_hot(ctx: NodeContext) -> str:
     Negative indices count from the end; an index out of range selects no position.
     """
     (depth,) = ctx.extents(1, "depth")
-    values = np.asarray(ctx.constant(2, "values"))
+    values = ctx.constant(2, "values")
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", -1), len(shape) + 1)
     given = ctx.input()
@@ -105,7 +105,7 @@ def hardmax(ctx: NodeContext) -> str:
     return ctx.reshape(ctx.emit(Cast(ctx.type().dtype), [found]), whole)
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+OPERATORS: dict[str, Translate] = {
     "CumProd": _cumulative(product=True),
     "CumSum": _cumulative(product=False),
     "Hardmax": hardmax,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
-from ansorpy.frontend.onnx.operators.windows import Windows, padded, windows_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.operators.windows import (
+    Windows,
+    padded,
+    require_known_pads,
+    windows_of,
+)
 from ansorpy.graph.ops import Fn, Pool, PoolPlaces, Reduce, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
@@ -33,8 +36,8 @@ def max_pool(ctx: NodeContext) -> tuple[str, ...]:
     value, w = _pool(ctx, ReduceKind.MAX)
     if not ctx.is_output_used(1):
         return (value,)
-    begin, end = (tuple(ctx.number(p, "pads") for p in pads) for pads in (w.pads_begin, w.pads_end))
-    pool = Pool(ReduceKind.MAX, w.kernel, w.strides, begin, end, w.dilations)
+    require_known_pads(ctx, w)
+    pool = Pool(ReduceKind.MAX, w.kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
     op = PoolPlaces(pool, bool(ctx.attr("storage_order", 0)))
     return value, ctx.emit(op, [ctx.input(), value])
 
@@ -148,7 +151,7 @@ def global_max_pool(ctx: NodeContext) -> str:
     return _global(ctx, ReduceKind.MAX)
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: dict[str, Translate] = {
     "AveragePool": widely(average_pool),
     "GlobalAveragePool": widely(global_average_pool),
     "GlobalLpPool": widely(global_lp_pool),

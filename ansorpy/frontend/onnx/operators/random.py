@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, dtype_of
 from ansorpy.graph.ops import Cumulative, Expand, Fn, Reduce, ReduceKind, Shape, Uniform
 from ansorpy.graph.ops.random import key_of
 from ansorpy.ir.dtypes import DType
@@ -151,7 +151,7 @@ def _all(ctx: NodeContext) -> str:
     return ctx.emit(Expand(ctx.shape()), [ctx.literal(1, dtype)])
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: dict[str, Translate] = {
     "Bernoulli": bernoulli,
     "Dropout": dropout,
     "Multinomial": multinomial,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext, widely
+from ansorpy.frontend.onnx.context import NodeContext, Translate, widely
 from ansorpy.graph.ops import ArgReduce, Fn, Reduce, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
 __all__ = ["OPERATORS"]
 
-Importer = Callable[[NodeContext], str]
+_Single = Callable[[NodeContext], str]
 
 
 def _axes(ctx: NodeContext) -> Shape:
@@ -27,7 +27,7 @@ def _axes(ctx: NodeContext) -> Shape:
     return tuple(range(rank))
 
 
-def _reduction(kind: ReduceKind) -> Importer:
+def _reduction(kind: ReduceKind) -> _Single:
     def build(ctx: NodeContext) -> str:
         axes = _axes(ctx)
         if not axes:
@@ -40,15 +40,14 @@ def _reduction(kind: ReduceKind) -> Importer:
 
 def reduce_mean(ctx: NodeContext) -> str:
     """The sum times the reciprocal of the count; of integers, their quotient, cut."""
-    if not ctx.type().dtype.is_float:
-        total = _reduction(ReduceKind.SUM)(ctx)
-        count = prod_of(ctx.shape()[a] for a in _axes(ctx))
-        return ctx.apply(Fn.DIV, total, ctx.size(count, ctx.type().dtype))
     total = _reduction(ReduceKind.SUM)(ctx)
-    return ctx.divided(total, prod_of(ctx.shape()[a] for a in _axes(ctx)))
+    count = prod_of(ctx.shape()[a] for a in _axes(ctx))
+    if ctx.type().dtype.is_float:
+        return ctx.divided(total, count)
+    return ctx.apply(Fn.DIV, total, ctx.size(count, ctx.type().dtype))
 
 
-def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:
+def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> _Single:
     """An importer for the sum of *fn* over the elements, followed by *root* if given."""
 
     def build(ctx: NodeContext) -> str:
@@ -93,7 +92,7 @@ def reduce_log_sum_exp(ctx: NodeContext) -> str:
     return ctx.reshape(total, kept)
 
 
-def _place(kind: ReduceKind) -> Importer:
+def _place(kind: ReduceKind) -> _Single:
     """An importer for the index of the largest or smallest element along an axis."""
 
     def build(ctx: NodeContext) -> str:
@@ -109,7 +108,7 @@ def _place(kind: ReduceKind) -> Importer:
     return build
 
 
-OPERATORS: dict[str, Importer] = {
+OPERATORS: dict[str, Translate] = {
     "ArgMax": _place(ReduceKind.MAX),
     "ArgMin": _place(ReduceKind.MIN),
     "ReduceL1": _of(_size, None),

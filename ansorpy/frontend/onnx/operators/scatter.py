@@ -6,12 +6,12 @@ an algorithm applies one after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
 from ansorpy.graph.ops import Computed, Expand, Fn, Gather, GatherElements, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
@@ -49,7 +49,7 @@ def scatter_nd(ctx: NodeContext) -> str:
         flat = _flat([_wrapped(c, e) for c, e in zip(columns, outer, strict=True)], outer)
         flat = np.broadcast_to(flat, given[:-1])
         if reduction == "none" or _are_distinct(flat):
-            return _written(ctx, outer, flat, inner)
+            return _written(ctx, outer, flat, inner, reduction)
     count, length = prod_of(given[:-1]), prod_of(outer)
     rows = (count, prod_of(inner))
     places = ctx.reshape(_flattened(ctx, outer), (count, 1))
@@ -71,7 +71,7 @@ def scatter_elements(ctx: NodeContext) -> str:
         where[axis] = _wrapped(known, ctx.number(shape[axis], "axis"))
         flat = _flat(where, shape)
         if reduction == "none" or _are_distinct(flat):
-            return _written(ctx, shape, flat, ())
+            return _written(ctx, shape, flat, (), reduction)
     places, updates = _from_start(ctx, ctx.input(1), shape[axis]), ctx.input(2)
     beyond = tuple(
         0 if d == axis else e - g for d, (e, g) in enumerate(zip(shape, given, strict=True))
@@ -143,8 +143,8 @@ def tensor_scatter(ctx: NodeContext) -> str:
 def _reduction(ctx: NodeContext) -> str:
     """How updates are combined with what is there; refuses what ONNX does not define."""
     reduction = ctx.attr("reduction", "none")
-    if reduction != "none" and reduction not in _REDUCTIONS:
-        raise Unsupported(f"reduction={reduction}", f"use one of none, {', '.join(_REDUCTIONS)}")
+    if reduction not in _ROUTINES:
+        raise Unsupported(f"reduction={reduction}", f"use one of {', '.join(_ROUTINES)}")
     if reduction != "none" and ctx.type().dtype is DType.BOOL:
         raise Unsupported(f"reduction={reduction}", "booleans can only be replaced")
     return reduction
@@ -198,13 +198,12 @@ def _flat(where: list[Places], shape: Shape) -> Places:
     return np.ravel_multi_index(where, shape) if where else np.zeros((), np.int64)
 
 
-def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> str:
+def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape, reduction: str) -> str:
     """The data ``[*outer, *inner]`` with update number ``n`` at position ``places.flat[n]``.
 
     If several updates have the same position, the last one counts.
     """
     flat = places.reshape(-1)
-    reduction = _reduction(ctx)
     source = np.full(outer, -1, np.int64)
     source.reshape(-1)[flat] = np.arange(len(flat))
     updates = _gathered(ctx, ctx.reshape(ctx.input(2), (len(flat), *inner)), source)
@@ -225,7 +224,7 @@ def _gathered(ctx: NodeContext, updates: str, source: Places) -> str:
     return ctx.emit(Gather(0), [updates, indices])
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+OPERATORS: dict[str, Translate] = {
     "Scatter": scatter_elements,
     "ScatterElements": scatter_elements,
     "ScatterND": scatter_nd,

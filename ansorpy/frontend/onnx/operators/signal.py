@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
-from ansorpy.graph.ops import Fn, Gather, MatMul, Pad, PadMode
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, dtype_of
+from ansorpy.frontend.onnx.operators.movement import resized
+from ansorpy.graph.ops import Fn, Gather, MatMul
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, extreme, least
 from ansorpy.ir.symbols import SizeOp
@@ -47,24 +48,23 @@ def dft(ctx: NodeContext) -> str:
         axis = ctx.attr("axis", 1)
     axis = ctx.axis(axis, rank)
     inverse, onesided = bool(ctx.attr("inverse", 0)), bool(ctx.attr("onesided", 0))
+    gives_real = inverse and onesided
     given, parts = (ctx.number(ctx.shape()[a], "a transform") for a in (axis, rank - 1))
-    whole = 2 * (given - 1) if inverse and onesided else given
+    whole = 2 * (given - 1) if gives_real else given
     (length,) = ctx.constant_ints(1, "dft_length") if ctx.has_input(1) else (whole,)
     if axis == rank - 1 or parts not in (1, 2) or length < 1:
         raise Unsupported(f"a transform along axis {axis} of {list(ctx.shape())}",
                           "the last axis holds the real and the imaginary part")  # fmt: skip
     if onesided and parts == (1 if inverse else 2):
         raise Unsupported("onesided=1", "use it from real to complex data, or back with inverse=1")
-    matrix = (
-        _inverse_real(length) if inverse and onesided else _transform(length, inverse, onesided)
-    )
-    if parts == 1 and not (inverse and onesided):
+    matrix = _inverse_real(length) if gives_real else _transform(length, inverse, onesided)
+    if parts == 1:  # then, the result is complex
         matrix = matrix[::2]
-    taken = matrix.shape[0] // parts
-    last = (*(a for a in range(rank) if a not in (axis, rank - 1)), axis, rank - 1)
-    moved = _resized(ctx, ctx.transpose(ctx.input(), last), taken)
-    made = _product(ctx, moved, matrix, 1 if inverse and onesided else 2)
-    return ctx.transpose(made, tuple(last.index(a) for a in range(rank)))
+    moved = ctx.move_axis(ctx.input(), axis, rank - 2)
+    shape = ctx.type_of(moved).shape
+    taken = resized(ctx, moved, (*shape[:-2], matrix.shape[0] // parts, parts))
+    made = _product(ctx, taken, matrix, 1 if gives_real else 2)
+    return ctx.move_axis(made, rank - 2, axis)
 
 
 def _transform(length: int, inverse: bool, onesided: bool) -> Matrix:
@@ -85,16 +85,6 @@ def _inverse_real(length: int) -> Matrix:
     twice = np.where((np.arange(kept) == 0) | (2 * np.arange(kept) == length), 1.0, 2.0)[:, None]
     matrix = np.stack([np.cos(angles), -np.sin(angles)], axis=1) * twice[:, None] / length
     return matrix.reshape(kept * 2, length)
-
-
-def _resized(ctx: NodeContext, value: str, wanted: int) -> str:
-    """*value* cut, or filled up with zeros, to *wanted* elements of its last axis but one."""
-    shape = ctx.type_of(value).shape
-    have = ctx.number(shape[-2], "a transform")
-    if have >= wanted:
-        return ctx.slice(value, {len(shape) - 2: Cut(0, wanted)})
-    none = (0,) * len(shape)
-    return ctx.emit(Pad(none, (*none[:-2], wanted - have, 0), PadMode.CONSTANT, 0.0), [value])
 
 
 def _product(ctx: NodeContext, value: str, matrix: Matrix, parts: int) -> str:
@@ -178,7 +168,7 @@ def _mel_edges(ctx: NodeContext, bins: AnyExtent, count: str) -> str:
     return ctx.apply(Fn.FLOOR, ctx.apply(Fn.DIV, ctx.apply(Fn.MUL, hertz, count), rate))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+OPERATORS: dict[str, Translate] = {
     "BlackmanWindow": _window(0.42, -0.5, 0.08),
     "DFT": dft,
     "HammingWindow": _window(25 / 46, -21 / 46),

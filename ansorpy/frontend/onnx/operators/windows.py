@@ -10,7 +10,8 @@ from ansorpy.ir.extents import AnyExtent, dims_of, extreme
 from ansorpy.ir.symbols import SizeOp
 
 __all__ = [
-    "Windows", "biased", "conv_op", "kernel_of", "padded", "require_positive", "windows_of",
+    "Windows", "biased", "conv_op", "kernel_of", "padded", "require_known_pads",
+    "require_positive", "windows_of",
 ]  # fmt: skip
 
 
@@ -50,16 +51,21 @@ def kernel_of(ctx: NodeContext, divided: str, operand: int = 1) -> tuple[Shape, 
     return kernel, groups
 
 
-def conv_op(ctx: NodeContext, operand: int = 1) -> Conv:
+def conv_op(ctx: NodeContext, operand: int) -> Conv:
     """The convolution that *ctx*'s node describes; its weight is the given operand.
 
     Its pads must not depend on sizes.
     """
     kernel, groups = kernel_of(ctx, "output channels", operand)
     w = windows_of(ctx, ctx.shape()[2:], kernel)
+    require_known_pads(ctx, w)
+    return Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)
+
+
+def require_known_pads(ctx: NodeContext, w: Windows) -> None:
+    """Refuse pads that depend on sizes."""
     for pad in (*w.pads_begin, *w.pads_end):
         ctx.number(pad, "pads")
-    return Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)
 
 
 def padded(ctx: NodeContext, value: str, w: Windows, fill: float) -> tuple[str, Windows]:

@@ -8,24 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, element_type_of
 from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.emits import Emits
-from ansorpy.graph.ir import GraphBuilder, NarrowPort, Output
+from ansorpy.graph.ir import Array, GraphBuilder, NarrowPort, Output
 from ansorpy.graph.ops import Decode, Encode, Pack, Shape, TensorType, Unpack, Wrap
 from ansorpy.graph.ops.narrow.conversions import packed_shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import ElementType, Narrow, packed
 
 __all__ = [
-    "CARRIES", "READS", "SMALL", "NarrowArray", "add_constant", "add_input", "constant_array",
-    "kinds_of", "narrow_array", "narrow_of", "narrowed", "numbers", "output_of", "refused",
+    "CARRIES", "READS", "SMALL", "add_constant", "add_input", "constant_array", "kinds_of",
+    "narrow_array", "narrowed", "numbers", "output_of", "refused",
 ]  # fmt: skip
-
-NarrowArray = npt.NDArray[np.generic]
 
 SMALL = 1 << 10
 """Constants of up to so many elements are expanded when the model is compiled."""
@@ -43,7 +40,7 @@ READS = frozenset({
 """Other operators that take narrow operands."""
 
 
-def narrow_of(code: int) -> Narrow | None:
+def _narrow_of(code: int) -> Narrow | None:
     """The narrow type with the given ONNX type code; None for other types."""
     try:
         found = element_type_of(code)
@@ -52,12 +49,12 @@ def narrow_of(code: int) -> Narrow | None:
     return found if isinstance(found, Narrow) else None
 
 
-def narrow_array(node: NodeProto) -> NarrowArray | None:
+def narrow_array(node: NodeProto) -> Array | None:
     """The value of a ``Constant`` node of a narrow type; None for any other node."""
     if node.op_type != "Constant":
         return None
     tensors: list[TensorProto] = [a.t for a in node.attribute if a.name == "value"]
-    narrow = [array_of(t) for t in tensors if narrow_of(t.data_type) is not None]
+    narrow = [array_of(t) for t in tensors if _narrow_of(t.data_type) is not None]
     return narrow[0] if narrow else None
 
 
@@ -74,7 +71,7 @@ def add_input(builder: GraphBuilder, name: str, kind: Narrow, shape: Shape) -> s
     return value
 
 
-def add_constant(builder: GraphBuilder, name: str, array: NarrowArray) -> str:
+def add_constant(builder: GraphBuilder, name: str, array: Array) -> str:
     """Add a constant of a narrow type; returns the value of its elements."""
     kind = Narrow(array.dtype.name)
     if kind.in_a_byte == 1 or array.size <= SMALL:
@@ -87,14 +84,14 @@ def add_constant(builder: GraphBuilder, name: str, array: NarrowArray) -> str:
     return value
 
 
-def _elements(array: NarrowArray, kind: Narrow) -> NarrowArray:
+def _elements(array: Array, kind: Narrow) -> Array:
     """The codes of floats, or the values of integers."""
     if kind.is_float:
         return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape)
     return array.astype(kind.held.numpy)
 
 
-def constant_array(builder: GraphBuilder, value: str) -> NarrowArray:
+def constant_array(builder: GraphBuilder, value: str) -> Array:
     """The constant *value*, of a narrow type if it is one."""
     array = builder.constants[value]
     kind = builder.narrow.get(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.operators.matmul import as_matrices, without_axes
 from ansorpy.frontend.onnx.operators.windows import biased, conv_op
 from ansorpy.frontend.onnx.quantized.quantize import moves, rounded
 from ansorpy.graph.integers import Integers, convolved, multiplied
@@ -20,7 +21,8 @@ def conv_integer(ctx: NodeContext) -> str:
 
 def matmul_integer(ctx: NodeContext) -> str:
     """The product of two matrices minus their zero points."""
-    return _without_axes(ctx, _multiplied(ctx, other=1, zeros=(2, 3)), 1)
+    product = _multiplied(ctx, other=1, zeros=(2, 3))
+    return without_axes(ctx, product, ctx.shape(), ctx.shape(1))
 
 
 def qlinear_conv(ctx: NodeContext) -> str:
@@ -36,7 +38,8 @@ def qlinear_matmul(ctx: NodeContext) -> str:
     """A product of quantized matrices, requantized."""
     summed = _multiplied(ctx, other=3, zeros=(2, 5))
     scales = [_of_rows(ctx, 1), _of_columns(ctx, 4, 3)]
-    return _without_axes(ctx, _requantized(ctx, summed, scales, 6), 3)
+    product = _requantized(ctx, summed, scales, 6)
+    return without_axes(ctx, product, ctx.shape(), ctx.shape(3))
 
 
 def _convolved(ctx: NodeContext, *, weight: int, zeros: tuple[int, int]) -> str:
@@ -55,23 +58,13 @@ def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
 
     A vector becomes a row on the left, and a column on the right.
     """
-    rows, columns = ctx.shape(), ctx.shape(other)
-    if not rows or not columns:
+    if not ctx.shape() or not ctx.shape(other):
         raise Unsupported("operand shapes", "give matrices or vectors, not single numbers")
     left, right = zeros
     of_left = _of_rows(ctx, left) if moves(ctx, left) else None
     of_right = _of_columns(ctx, right, other) if moves(ctx, right) else None
-    a = ctx.reshape(ctx.input(), (1, *rows)[-max(len(rows), 2) :])
-    b = ctx.reshape(ctx.input(other), (*columns, 1)[: max(len(columns), 2)])
+    a, b = as_matrices(ctx, ctx.input(), ctx.input(other))
     return multiplied(ctx, Integers(a, of_left), Integers(b, of_right))
-
-
-def _without_axes(ctx: NodeContext, product: str, other: int) -> str:
-    """*product* without the axes that vectors got."""
-    shape = ctx.type_of(product).shape
-    rows = shape[-2:-1] if len(ctx.shape()) > 1 else ()
-    columns = shape[-1:] if len(ctx.shape(other)) > 1 else ()
-    return ctx.reshape(product, (*shape[:-2], *rows, *columns))
 
 
 def _requantized(ctx: NodeContext, summed: str, scales: Sequence[str], operand: int) -> str:

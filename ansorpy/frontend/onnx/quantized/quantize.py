@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ansorpy.frontend.onnx.context import (
     Cut,
     NodeContext,
+    Translate,
     Unsupported,
     dtype_of,
     element_type_of,
@@ -168,7 +167,7 @@ def _along(ctx: NodeContext, index: int, value: str = "", *, ahead: bool = True)
     return ctx.reshape(value, shape)
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: dict[str, Translate] = {
     "DequantizeLinear": dequantize_linear,
     "DynamicQuantizeLinear": dynamic_quantize_linear,
     "QuantizeLinear": quantize_linear,

@@ -22,7 +22,7 @@ from ansorpy.frontend.onnx.recurrent.shared import (
 )
 from ansorpy.graph.ops import Fn
 
-__all__ = ["OPERATORS", "FactorOf", "lstm"]
+__all__ = ["OPERATORS", "lstm"]
 
 
 FactorOf = Callable[[NodeContext, int, int], Factor]

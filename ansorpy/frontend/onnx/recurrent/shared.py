@@ -16,7 +16,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.regions import Body, LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Inner
-from ansorpy.frontend.onnx.operators.activation import above
+from ansorpy.frontend.onnx.operators.activation import ACTIVATIONS, Parametrised
 from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Shape, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
@@ -27,13 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 Activation = Callable[[NodeContext, str], str]
-
-
-_Builder = Callable[[NodeContext, tuple[float, ...], str], str]
-
-
-def _by(fn: Fn) -> _Builder:
-    return lambda ctx, params, x: ctx.apply(fn, x, params=params)
+"""An activation with its parameters."""
 
 
 def _affine(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
@@ -46,22 +40,10 @@ def _scaled_tanh(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
     return ctx.apply(Fn.MUL, ctx.apply(Fn.TANH, ctx.apply(Fn.MUL, x, beta)), alpha)
 
 
-def _thresholded_relu(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
-    return above(ctx, x, params[0])
-
-
-_ACTIVATIONS: Mapping[str, tuple[_Builder, tuple[float | None, ...]]] = {
+_ACTIVATIONS: Mapping[str, tuple[Parametrised, tuple[float | None, ...]]] = {
+    **ACTIVATIONS,
     "Affine": (_affine, (None, None)),
-    "Elu": (_by(Fn.ELU), (1.0,)),
-    "HardSigmoid": (_by(Fn.HARD_SIGMOID), (0.2, 0.5)),
-    "LeakyRelu": (_by(Fn.LEAKY_RELU), (0.01,)),
-    "Relu": (_by(Fn.RELU), ()),
     "ScaledTanh": (_scaled_tanh, (None, None)),
-    "Sigmoid": (_by(Fn.SIGMOID), ()),
-    "Softplus": (_by(Fn.SOFTPLUS), ()),
-    "Softsign": (_by(Fn.SOFTSIGN), ()),
-    "Tanh": (_by(Fn.TANH), ()),
-    "ThresholdedRelu": (_thresholded_relu, (1.0,)),
 }
 """Each activation with the defaults of its alpha and beta (None if they must be given)."""
 
@@ -116,7 +98,7 @@ def factor(ctx: NodeContext, operand: int, d: int) -> Factor:
 _MOST_UNROLLED = 256
 """Programs for GPUs have no loops over kernels; planning the calls of more steps takes seconds."""
 
-_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4, "DynamicQuantizeLSTM": 4}
 
 
 def _refuse_other_weights(ctx: NodeContext, directions: int) -> None:
@@ -279,7 +261,8 @@ def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Ac
     known = {name.lower(): kind for name, kind in _ACTIVATIONS.items()}
     count = len(default)
     if not known.keys() >= {name.lower() for name in given} or len(given) < count * (d + 1):
-        raise Unsupported(f"activations={given}", f"use {count} of {', '.join(_ACTIVATIONS)}")
+        names_of_all = ", ".join(sorted(_ACTIVATIONS))
+        raise Unsupported(f"activations={given}", f"use {count} of {names_of_all}")
     found: list[Activation] = []
     for name in given:
         fn, usual = known[name.lower()]
@@ -291,7 +274,7 @@ def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Ac
     return tuple(found[count * d : count * (d + 1)])
 
 
-def _activated(fn: _Builder, numbers: tuple[float, ...], ctx: NodeContext, x: str) -> str:
+def _activated(fn: Parametrised, numbers: tuple[float, ...], ctx: NodeContext, x: str) -> str:
     return fn(ctx, numbers, x)
 
 

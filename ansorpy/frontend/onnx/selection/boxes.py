@@ -49,7 +49,7 @@ def _most_kept(ctx: NodeContext, boxes: AnyExtent) -> AnyExtent:
     known = ctx.builder.constants.get(ctx.input(2))
     if known is None:
         return boxes
-    return extreme(SizeOp.MIN, max(int(np.asarray(known).reshape(-1)[0]), 0), boxes)
+    return extreme(SizeOp.MIN, max(int(known.item()), 0), boxes)
 
 
 OPERATORS = {"NonMaxSuppression": non_max_suppression}

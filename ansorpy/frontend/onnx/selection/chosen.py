@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext
+from ansorpy.graph.constants import constant_values
+from ansorpy.graph.ir import Output
 from ansorpy.graph.ops import Computed, Fn, Gather, Reshape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, extreme, most, prod_of
@@ -60,8 +62,16 @@ def true_places(ctx: NodeContext, flags: str) -> tuple[str, AnyExtent]:
     places = all_places(ctx, flags)
     last = ctx.slice(places, {0: Cut(n, 1)})
     total = ctx.builder.emit(Reshape(()), [last], f"{ctx.node.output[0]}.count")
-    count = ctx.counted(total, n)
+    count = _counted(ctx, total, n)
     return ctx.slice(places, {0: Cut(0, count)}), count
+
+
+def _counted(ctx: NodeContext, total: str, capacity: AnyExtent) -> AnyExtent:
+    """The extent that *total* tells; a number if it follows from constants alone."""
+    if not ctx.builder.is_constant(total):
+        return ctx.builder.counted(total, capacity)
+    (number,) = constant_values(ctx.builder.finish([Output(total, total)]))
+    return int(number.item())
 
 
 def all_places(ctx: NodeContext, flags: str) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort, Unknown, Unsupported
+from ansorpy.frontend.onnx.context import (
+    Cut,
+    NodeContext,
+    TooShort,
+    Translate,
+    Unknown,
+    Unsupported,
+)
 from ansorpy.frontend.onnx.selection.chosen import all_places, true_places
 from ansorpy.graph.ops import (
     Computed,
@@ -38,13 +43,13 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
     count = _count(ctx, extent)
     if extent == count == 1 and not dims_of(shape):
         return ctx.input(), ctx.literal(np.zeros(shape), DType.INT64)
-    last = (*(d for d in range(len(shape)) if d != axis), axis)
-    rows = tuple(shape[d] for d in last[:-1])
-    flat = ctx.reshape(ctx.transpose(ctx.input(), last), (prod_of(rows), extent))
+    last = len(shape) - 1
+    moved = ctx.move_axis(ctx.input(), axis, last)
+    rows = ctx.type_of(moved).shape[:-1]
+    flat = ctx.reshape(moved, (prod_of(rows), extent))
     routine = TopPlaces(largest=bool(ctx.attr("largest", 1)))
     found = ctx.emit(Computed(routine, (prod_of(rows), count), DType.INT64), [flat])
-    back = tuple(int(d) for d in np.argsort(last))
-    places = ctx.transpose(ctx.reshape(found, (*rows, count)), back)
+    places = ctx.move_axis(ctx.reshape(found, (*rows, count)), last, axis)
     return ctx.emit(GatherElements(axis), [ctx.input(), places]), places
 
 
@@ -146,6 +151,4 @@ def _ends(ctx: NodeContext, begins: str, n: AnyExtent, count: AnyExtent) -> str:
     return ctx.apply(Fn.WHERE, is_last, ctx.size(n, DType.INT64), following)
 
 
-OPERATORS: dict[str, Callable[[NodeContext], tuple[str, ...]]] = {
-    "TopK": top_k, "Unique": unique,
-}  # fmt: skip
+OPERATORS: dict[str, Translate] = {"TopK": top_k, "Unique": unique}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, widely
 from ansorpy.frontend.onnx.operators.normalization import log_softmax_over
 from ansorpy.graph.ops import Fn, Gather, GatherElements, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
@@ -60,7 +59,7 @@ def _reduced(ctx: NodeContext, loss: str, weights: str | None) -> str:
     return ctx.apply(Fn.DIV, total, ctx.emit(Reduce(ReduceKind.SUM, axes, False), [weights]))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: dict[str, Translate] = {
     "NegativeLogLikelihoodLoss": widely(negative_log_likelihood_loss),
     "SoftmaxCrossEntropyLoss": softmax_cross_entropy_loss,
 }

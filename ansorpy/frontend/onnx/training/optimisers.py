@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
 from ansorpy.graph.ops import Fn
 
 __all__ = ["OPERATORS"]
@@ -19,10 +17,9 @@ def adagrad(ctx: NodeContext) -> tuple[str, ...]:
     rate = _decayed(ctx, ctx.attr("decay_factor", 0.0))
     tensors, squares = [], []
     for x, g, h in _groups(ctx, 3):
-        g = _regularised(ctx, g, x, "norm_coefficient")
+        g = _regularised(ctx, g, x)
         h = ctx.apply(Fn.ADD, h, ctx.apply(Fn.MUL, g, g))
-        root = _shifted(ctx, ctx.apply(Fn.SQRT, h), ctx.attr("epsilon", 1e-6))
-        tensors.append(_stepped(ctx, x, rate, ctx.apply(Fn.DIV, g, root)))
+        tensors.append(_stepped(ctx, x, rate, _over_root(ctx, g, h)))
         squares.append(h)
     return (*tensors, *squares)
 
@@ -33,13 +30,12 @@ def adam(ctx: NodeContext) -> tuple[str, ...]:
     rate = _adam_rate(ctx, alpha, beta)
     made: list[tuple[str, str, str]] = []
     for x, g, v, h in _groups(ctx, 4):
-        g = _regularised(ctx, g, x, "norm_coefficient")
+        g = _regularised(ctx, g, x)
         v = _mixed(ctx, v, g, alpha)
         h = _mixed(ctx, h, ctx.apply(Fn.MUL, g, g), beta)
-        root = _shifted(ctx, ctx.apply(Fn.SQRT, h), ctx.attr("epsilon", 1e-6))
-        x = _stepped(ctx, x, rate, ctx.apply(Fn.DIV, v, root))
+        x = _stepped(ctx, x, rate, _over_root(ctx, v, h))
         after = ctx.attr("norm_coefficient_post", 0.0)
-        x = ctx.apply(Fn.MUL, x, ctx.literal(1.0 - after, ctx.type_of(x).dtype)) if after else x
+        x = _times(ctx, x, 1.0 - after) if after else x
         made.append((x, v, h))
     return tuple(value for column in zip(*made, strict=True) for value in column)
 
@@ -51,7 +47,7 @@ def momentum(ctx: NodeContext) -> tuple[str, ...]:
         raise Unsupported(f"mode={mode}", "use standard or nesterov")
     tensors, sums = [], []
     for x, g, v in _groups(ctx, 3):
-        g = _regularised(ctx, g, x, "norm_coefficient")
+        g = _regularised(ctx, g, x)
         v = ctx.apply(Fn.ADD, _times(ctx, v, alpha), _first_or(ctx, g, ctx.attr("beta", 1.0)))
         step = v if mode == "standard" else ctx.apply(Fn.ADD, g, _times(ctx, v, alpha))
         tensors.append(_stepped(ctx, x, ctx.input(0), step))
@@ -105,8 +101,8 @@ def _first_or(ctx: NodeContext, gradient: str, beta: float) -> str:
     return ctx.apply(Fn.MUL, gradient, factor)
 
 
-def _regularised(ctx: NodeContext, gradient: str, x: str, name: str) -> str:
-    share: float = ctx.attr(name, 0.0)
+def _regularised(ctx: NodeContext, gradient: str, x: str) -> str:
+    share: float = ctx.attr("norm_coefficient", 0.0)
     return ctx.apply(Fn.ADD, gradient, _times(ctx, x, share)) if share else gradient
 
 
@@ -120,8 +116,11 @@ def _times(ctx: NodeContext, value: str, factor: float) -> str:
     return ctx.apply(Fn.MUL, value, ctx.literal(factor, ctx.type_of(value).dtype))
 
 
-def _shifted(ctx: NodeContext, value: str, by: float) -> str:
-    return ctx.apply(Fn.ADD, value, ctx.literal(by, ctx.type_of(value).dtype))
+def _over_root(ctx: NodeContext, value: str, squares: str) -> str:
+    """``value / (sqrt(squares) + epsilon)``."""
+    root = ctx.apply(Fn.SQRT, squares)
+    epsilon = ctx.literal(ctx.attr("epsilon", 1e-6), ctx.type_of(root).dtype)
+    return ctx.apply(Fn.DIV, value, ctx.apply(Fn.ADD, root, epsilon))
 
 
 def _stepped(ctx: NodeContext, x: str, rate: str, step: str) -> str:
@@ -129,7 +128,7 @@ def _stepped(ctx: NodeContext, x: str, rate: str, step: str) -> str:
     return ctx.apply(Fn.SUB, x, ctx.apply(Fn.MUL, ctx.cast(rate, dtype), step))
 
 
-OPERATORS: dict[str, Callable[[NodeContext], tuple[str, ...]]] = {
+OPERATORS: dict[str, Translate] = {
     f"{_DOMAIN}.Adagrad": adagrad,
     f"{_DOMAIN}.Adam": adam,
     f"{_DOMAIN}.Momentum": momentum,

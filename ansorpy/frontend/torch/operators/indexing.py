@@ -37,14 +37,14 @@ class _Places:
         self.rows = parts[0] if len(parts) == 1 else w.op("Concat", *parts, axis=-1)
 
     @property
-    def behind(self) -> int:
+    def ahead(self) -> int:
         """How many axes of the result stand before those of the index tensors."""
         first, last = self.axes[0], self.axes[-1]
         return first if last - first + 1 == len(self.axes) else 0
 
     def to_result(self) -> list[int]:
         """How to transpose what is read, whose first axes are those of the index tensors."""
-        rank, ahead = len(self.shape), self.behind
+        rank, ahead = len(self.shape), self.ahead
         kept = list(range(rank, rank + len(self.rest)))
         return [*kept[:ahead], *range(rank), *kept[ahead:]]
 

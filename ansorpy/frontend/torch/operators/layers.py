@@ -243,18 +243,15 @@ def _nearest(w: Writer, x: Value, size: object, scales: Sequence[float] | None =
     return _resize(w, x, "nearest", "asymmetric", scales or [])
 
 
-def _linearly(
-    w: Writer, x: Value, size: object, align_corners: bool, scales: Sequence[float] | None = None
-) -> str:
-    places = "align_corners" if align_corners else "half_pixel"
-    return _resize(w, x, "linear", places, scales or [])
+def _weighted(mode: str) -> Callable[..., str]:
+    def translate(
+        w: Writer, x: Value, size: object, align_corners: bool,
+        scales: Sequence[float] | None = None,
+    ) -> str:  # fmt: skip
+        places = "align_corners" if align_corners else "half_pixel"
+        return _resize(w, x, mode, places, scales or [])
 
-
-def _cubic(
-    w: Writer, x: Value, size: object, align_corners: bool, scales: Sequence[float] | None = None
-) -> str:
-    places = "align_corners" if align_corners else "half_pixel"
-    return _resize(w, x, "cubic", places, scales or [])
+    return translate
 
 
 def _interpolate(
@@ -263,7 +260,7 @@ def _interpolate(
 ) -> str:  # fmt: skip
     if mode == "nearest":
         return _nearest(w, x, size, factors)
-    how = _cubic if mode == "bicubic" else _linearly
+    how = _weighted("cubic" if mode == "bicubic" else "linear")
     return how(w, x, size, bool(align_corners), factors)
 
 
@@ -295,7 +292,10 @@ OPERATORS: dict[str, Callable[..., str | tuple[str | None, ...]]] = {
     **{f"avg_pool{rank}d.default": _avg_pool(rank) for rank in (1, 2, 3)},
     **{f"_adaptive_avg_pool{rank}d.default": _adaptive_avg_pool for rank in (2, 3)},
     **{f"upsample_nearest{rank}d.vec": _nearest for rank in (1, 2, 3)},
-    **{f"upsample_{name}.vec": _linearly for name in ("linear1d", "bilinear2d", "trilinear3d")},
+    **{
+        f"upsample_{name}.vec": _weighted("linear")
+        for name in ("linear1d", "bilinear2d", "trilinear3d")
+    },
     "_cdist_forward.default": _cdist,
     "_native_batch_norm_legit_no_training.default": _batch_norm,
     "adaptive_avg_pool1d.default": _adaptive_avg_pool,
@@ -316,6 +316,6 @@ OPERATORS: dict[str, Callable[..., str | tuple[str | None, ...]]] = {
     "native_group_norm.default": _group_norm,
     "native_layer_norm.default": _layer_norm,
     "scaled_dot_product_attention.default": _attention,
-    "upsample_bicubic2d.vec": _cubic,
+    "upsample_bicubic2d.vec": _weighted("cubic"),
 }
 """Translations by the operator's name and overload."""

@@ -165,21 +165,14 @@ def _select_scatter(w: Writer, x: Value, source: Value, dim: int, index: Size) -
     return _slice_scatter(w, x, Value(row, source.dtype, shape), axis, index)
 
 
-def _full(w: Writer, sizes: Sequence[Size], value: Operand, **layout: object) -> str:
-    return w.expand(w.same_type(value), w.result.shape)
-
-
-def _copy(w: Writer, x: Value, source: Value, non_blocking: bool = False) -> str:
-    return w.expand(w.same_type(source), w.result.shape)
-
-
-def _full_like(w: Writer, x: Value, value: Operand, **layout: object) -> str:
+def _filled(w: Writer, like: object, value: Operand, *unused: object, **layout: object) -> str:
+    """*value* at the shape of the result, which *like* has or is."""
     return w.expand(w.same_type(value), w.result.shape)
 
 
 def _zeros(w: Writer, sizes: object, **layout: object) -> str:
     """Memory without contents, too."""
-    return w.expand(w.same_type(0), w.result.shape)
+    return _filled(w, sizes, 0)
 
 
 def _scalar(w: Writer, value: Operand, **layout: object) -> str:
@@ -242,11 +235,11 @@ OPERATORS: dict[str, Callable[..., str | tuple[str, ...]]] = {
     "arange.start": _arange,
     "cat.default": _cat,
     "constant_pad_nd.default": _constant_pad,
-    "copy.default": _copy,
+    "copy.default": _filled,
     "empty.memory_format": _zeros,
     "flip.default": _flip,
-    "full.default": _full,
-    "full_like.default": _full_like,
+    "full.default": _filled,
+    "full_like.default": _filled,
     "pixel_shuffle.default": _pixel_shuffle,
     "repeat.default": _repeat,
     "scalar_tensor.default": _scalar,

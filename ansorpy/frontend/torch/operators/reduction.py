@@ -37,18 +37,6 @@ def _reduction(kind: str) -> Callable[..., str]:
     return translate
 
 
-def _sum_of_all(w: Writer, x: Value, *, dtype: torch.dtype | None = None) -> str:
-    return _reduced(w, "ReduceSum", w.same_type(x), x, None, False)
-
-
-def _mean_of_all(w: Writer, x: Value, *, dtype: torch.dtype | None = None) -> str:
-    return _reduced(w, "ReduceMean", w.same_type(x), x, None, False)
-
-
-def _prod_of_all(w: Writer, x: Value, *, dtype: torch.dtype | None = None) -> str:
-    return _reduced(w, "ReduceProd", w.same_type(x), x, None, False)
-
-
 def _truth(kind: str) -> Callable[..., str]:
     """In bytes without a sign, whose largest and least of no elements are false and true."""
 
@@ -83,9 +71,10 @@ def _extreme(value: str, place: str) -> Callable[..., tuple[str, str]]:
     return translate
 
 
-def _moments(
-    w: Writer, x: Value, dims: Dims, correction: float | None, keepdim: bool
-) -> tuple[str, str]:
+def _var_mean(
+    w: Writer, x: Value, dims: Dims = None, *, correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[str, str]:  # fmt: skip
     """The variance with ``count - correction`` as divisor, and the mean.
 
     Those of 16-bit floats are computed in float32, as their squares may overflow.
@@ -114,14 +103,7 @@ def _var(
     w: Writer, x: Value, dims: Dims = None, *, correction: float | None = None,
     keepdim: bool = False,
 ) -> str:  # fmt: skip
-    return _moments(w, x, dims, correction, keepdim)[0]
-
-
-def _var_mean(
-    w: Writer, x: Value, dims: Dims = None, *, correction: float | None = None,
-    keepdim: bool = False,
-) -> tuple[str, str]:  # fmt: skip
-    return _moments(w, x, dims, correction, keepdim)
+    return _var_mean(w, x, dims, correction=correction, keepdim=keepdim)[0]
 
 
 def _cumsum(w: Writer, x: Value, dim: int, *, dtype: torch.dtype | None = None) -> str:
@@ -172,17 +154,17 @@ OPERATORS: dict[str, Callable[..., str | tuple[str, ...]]] = {
     "argmax.default": _extreme_place("ArgMax"),
     "argmin.default": _extreme_place("ArgMin"),
     "cumsum.default": _cumsum,
-    "max.default": lambda w, x: _reduced(w, "ReduceMax", x.name, x, None, False),
+    "max.default": _reduction("ReduceMax"),
     "max.dim": _extreme("ReduceMax", "ArgMax"),
-    "mean.default": _mean_of_all,
+    "mean.default": _reduction("ReduceMean"),
     "mean.dim": _reduction("ReduceMean"),
-    "min.default": lambda w, x: _reduced(w, "ReduceMin", x.name, x, None, False),
+    "min.default": _reduction("ReduceMin"),
     "min.dim": _extreme("ReduceMin", "ArgMin"),
-    "prod.default": _prod_of_all,
+    "prod.default": _reduction("ReduceProd"),
     "prod.dim_int": _reduction("ReduceProd"),
     "sort.default": _sort,
     "sort.stable": _sort_stably,
-    "sum.default": _sum_of_all,
+    "sum.default": _reduction("ReduceSum"),
     "sum.dim_IntList": _reduction("ReduceSum"),
     "topk.default": _topk,
     "var.correction": _var,

@@ -1,8 +1,8 @@
-"""What importers of the domain share: its name in the table of operators, and other operands."""
+"""A node with other operands, for importers that are defined by those of other operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,21 +10,11 @@ from onnx import NodeProto, helper
 
 from ansorpy.frontend.onnx.context import NodeContext
 
-__all__ = ["Importer", "in_domain", "with_operands"]
-
-Importer = Callable[[NodeContext], str | tuple[str, ...]]
-
-
-def in_domain(importers: Mapping[str, Importer]) -> dict[str, Importer]:
-    """*importers* under the names of operators of ``com.microsoft``."""
-    return {f"com.microsoft.{name}": importer for name, importer in importers.items()}
+__all__ = ["with_operands"]
 
 
 def with_operands(ctx: NodeContext, given: Mapping[int, str], **attributes: Any) -> NodeContext:
-    """*ctx* whose node has the values *given* as operands, by number, and further *attributes*.
-
-    As an importer of another operator takes them.
-    """
+    """*ctx* whose node has the values *given* as operands, by number, and further *attributes*."""
     node = NodeProto()
     node.CopyFrom(ctx.node)
     values = {name: ctx.values[name] for name in node.input if name}
