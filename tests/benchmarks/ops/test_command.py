@@ -85,5 +85,5 @@ def test_compilation_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*asked, "sm_90"]) == 0
     printed = capsys.readouterr()
     assert printed.out == "3 of 3 cases compile for sm_90\n"
-    assert printed.err.count(", ok") == 3
+    assert printed.err.count("registers") >= 3
     assert main([*asked, "cuda"]) in (0, 5)
