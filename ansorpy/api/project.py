@@ -28,7 +28,7 @@ from ansorpy.ir.extents import least, most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers.started import start_server
-from ansorpy.runtime.footprint import bytes_text
+from ansorpy.quantities import bytes_text
 from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize, SizeRange
 from ansorpy.target import Target
