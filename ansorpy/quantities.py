@@ -10,8 +10,8 @@ from typing import SupportsInt, TypeGuard
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "bytes_of", "counted", "duration_text", "is_whole", "latency_of", "latency_text", "ms_of",
-    "seconds_of",
+    "bytes_of", "bytes_text", "counted", "duration_text", "is_whole", "latency_of", "latency_text",
+    "ms_of", "seconds_of",
 ]  # fmt: skip
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -91,3 +91,9 @@ def bytes_of(size: int | str) -> int:
     if not isinstance(size, str) or match is None or match[2] not in _BYTES:
         raise UsageError(f"{size!r} is not a size", hint="write 512MiB or 1GiB")
     return int(float(match[1]) * _BYTES[match[2]])
+
+
+def bytes_text(size: int) -> str:
+    """*size* bytes in the largest unit not above it: ``7.75 MiB``."""
+    power = min(max(size.bit_length() - 1, 0) // 10, 3)
+    return f"{size / (1 << 10 * power):.4g} {('B', 'KiB', 'MiB', 'GiB')[power]}"

@@ -20,7 +20,7 @@ from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
-from ansorpy.runtime.footprint import bytes_text
+from ansorpy.quantities import bytes_text
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best

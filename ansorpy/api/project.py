@@ -30,7 +30,7 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers.started import start_server
 from ansorpy.options import completed
-from ansorpy.runtime.footprint import bytes_text
+from ansorpy.quantities import bytes_text
 from ansorpy.size_ranges import SizeRange
 from ansorpy.target import Target
 

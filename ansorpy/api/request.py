@@ -18,8 +18,8 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Precision
 from ansorpy.measure.machines import LOCAL
 from ansorpy.options import completed, those
+from ansorpy.quantities import bytes_text
 from ansorpy.rules.presets import Preset
-from ansorpy.runtime.footprint import bytes_text
 from ansorpy.search.events import Event, silent
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget

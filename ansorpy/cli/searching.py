@@ -28,7 +28,6 @@ from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.quantities import latency_text, ms_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.export import export as export_plan
 from ansorpy.runtime.export import export_versions
 from ansorpy.runtime.header import beside
 from ansorpy.runtime.library.forms import Pack
@@ -183,10 +182,7 @@ def write_library(
     versions = [_version(*run, library, talk, peers, exports) for run in runs]
     plans = [version.plan for version in versions]
     with profiled(Activity.ASSEMBLE):
-        if len(plans) == 1:
-            export_plan(plans[0], library, pack)
-        else:
-            export_versions(plans, library, pack)
+        export_versions(plans, library, pack)
     return Written(library, versions, runs[0][1].db)
 
 

@@ -23,8 +23,8 @@ from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.evaluation.tables import Table
 from ansorpy.measure.fleet.base import offer
 from ansorpy.measure.probe.calibrate import calibrated, kept_rates
+from ansorpy.quantities import bytes_text
 from ansorpy.rates import Rates
-from ansorpy.runtime.footprint import bytes_text
 from ansorpy.runtime.library.linker import find_linker
 from ansorpy.target import Target, machine_name
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
+
+from ansorpy.writable import replacing
 
 __all__ = ["DAMAGE", "write_archive"]
 
@@ -28,7 +29,5 @@ def write_archive(path: Path, header: BaseModel, arrays: Mapping[str, npt.NDArra
         OSError: The file cannot be written.
     """
     line = np.frombuffer(header.model_dump_json().encode(), dtype=np.uint8)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    with open(partial, "wb") as file:
+    with replacing(path) as made, made.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, header=line, **arrays)
-    os.replace(partial, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,10 @@ from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.target import Target
 
-__all__ = ["RUNTIMES", "Records", "Runtime", "TimedCalls", "TracedCalls", "runtime_of"]
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.threads.traced import Recorder
+
+__all__ = ["RUNTIMES", "Runtime", "TimedCalls", "TracedCalls", "runtime_of"]
 
 
 @dataclass(frozen=True)
@@ -31,23 +34,12 @@ class TimedCalls:
     spent_ns: NDArray[np.int64]
 
 
-class Records(Protocol):
-    """Keeps the events of runs (:class:`ansorpy.codegen.llvm.threads.traced.Recorder`)."""
-
-    @property
-    def lost(self) -> int: ...
-
-    def clear(self) -> None: ...
-
-    def events(self) -> NDArray[np.int64]: ...
-
-
 @dataclass(frozen=True)
 class TracedCalls:
-    """``records`` keeps what each thread does in runs of ``executable``."""
+    """``recorder`` keeps what each thread does in runs of ``executable``."""
 
     executable: Runs
-    records: Records
+    recorder: Recorder
 
 
 class Runtime(Protocol):

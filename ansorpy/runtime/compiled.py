@@ -115,19 +115,19 @@ class CompiledModel(Model):
         traced = self._in_memory().traced()
         run = self._prepared(traced.executable, feeds, threads)
         run()
-        traced.records.clear()
+        traced.recorder.clear()
         times = []
         for _ in range(runs):
             start = time.monotonic_ns()
             run()
             times.append((start, time.monotonic_ns()))
-        if traced.records.lost:
+        if traced.recorder.lost:
             raise UsageError(
-                f"{traced.records.lost} events of {runs} runs did not fit into a trace",
+                f"{traced.recorder.lost} events of {runs} runs did not fit into a trace",
                 hint="trace fewer runs",
             )
         names = [step.name for step in self._plan.steps]
-        return trace_of_runs(self.name, names, times, traced.records.events())
+        return trace_of_runs(self.name, names, times, traced.recorder.events())
 
     def kernels(self, sizes: Mapping[Dim, int]) -> list[int]:
         """How many GPU kernels each call launches at these *sizes*; 0 on CPUs."""

@@ -132,10 +132,11 @@ PlannedControl = LoopSteps | BranchSteps
 def controls_of(
     network: Network, places: Mapping[str, Argument]
 ) -> tuple[tuple[PlannedControl, ...], dict[str, Argument]]:
-    """The loops and branches of *network*, and the places of the values that loops move.
+    """The loops and branches of *network*, and the places of all its values.
 
     Args:
-        places: Those of inputs, outputs, and values of the arena.
+        places: Those of inputs, outputs, and values of the arena: what loops move, and parts of
+            other values, lie behind these.
     """
     found = _Places(network, places)
     controls = tuple(
@@ -143,7 +144,8 @@ def controls_of(
         if isinstance(c, Branch) else found.loop(number, c)
         for number, c in enumerate(network.controls)
     )  # fmt: skip
-    return controls, found.moving
+    views = {name: found.of(name) for name in network.subviews}
+    return controls, {**places, **found.moving, **views}
 
 
 class _Places:

@@ -9,7 +9,7 @@ from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.cpu_features import is_x86, required_features
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.header import beside, write_header
+from ansorpy.runtime.header import beside, write_example, write_header
 from ansorpy.runtime.library.build import build_program
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.target import Target
@@ -32,24 +32,10 @@ def export(plan: ExecutionPlan, path: Path, pack: str | None = None) -> Path:
         CodegenError: The linker failed.
         OSError: A file cannot be written: the disk is full, say.
     """
-    path, when = path.absolute(), _pack(pack)
-    check_exportable(path, [plan.target], when)
-    try:
-        write_header(runtime_of(plan.target).export(plan, path, when), path)
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from error  # a write names no file
-    return path
+    return export_versions([plan], path, pack)
 
 
-def _pack(given: str | None) -> Pack | None:
-    if given is None or given in list(Pack):
-        return None if given is None else Pack(given)
-    raise UsageError(f"unknown pack {given!r}", hint=f"use one of {', '.join(Pack)}")
-
-
-def export_versions(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None = None) -> Path:
+def export_versions(plans: Sequence[ExecutionPlan], path: Path, pack: str | None = None) -> Path:
     """Write a library with several versions of a program, as :func:`export` does one.
 
     ``init`` takes the first of *plans* whose instructions the CPU has, those with most features
@@ -59,11 +45,31 @@ def export_versions(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | Non
         UsageError: The versions are not all for x86 CPUs, or cannot be exported.
         MissingDependency, CodegenError, OSError: As for :func:`export`.
     """
-    path = path.absolute()
-    check_exportable(path, [plan.target for plan in plans], pack)
-    order = sorted(plans, key=lambda plan: -len(required_features(plan.target)))
-    write_header(build_program(order, path, pack), path)
+    path, when = path.absolute(), _pack(pack)
+    check_exportable(path, [plan.target for plan in plans], when)
+    try:
+        if len(plans) == 1:
+            metadata = runtime_of(plans[0].target).export(plans[0], path, when)
+        else:
+            order = sorted(plans, key=lambda plan: -len(required_features(plan.target)))
+            metadata = build_program(order, path, when)
+        write_header(metadata, path)
+        write_example(metadata, path)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error  # a write names no file
     return path
+
+
+def _pack(given: str | None) -> Pack | None:
+    if given is None:
+        return None
+    try:
+        return Pack(given)
+    except ValueError:
+        hint = f"use one of {', '.join(Pack)}"
+        raise UsageError(f"unknown pack {given!r}", hint=hint) from None
 
 
 def check_exportable(path: Path, targets: Sequence[Target], pack: Pack | None = None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Footprint", "bytes_text"]
+from ansorpy.quantities import bytes_text
+
+__all__ = ["Footprint"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,3 @@ class Footprint:
             f"constants {bytes_text(self.constants)}, "
             f"arena {bytes_text(self.arena)}, workspace {bytes_text(self.workspace)}, {parts}"
         )
-
-
-def bytes_text(size: int) -> str:
-    """Format *size* bytes in the largest unit not above it: ``7.75 MiB``."""
-    power = min(max(size.bit_length() - 1, 0) // 10, 3)
-    return f"{size / (1 << 10 * power):.4g} {('B', 'KiB', 'MiB', 'GiB')[power]}"

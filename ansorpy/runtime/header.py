@@ -21,7 +21,7 @@ from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 from ansorpy.writable import replacing
 
-__all__ = ["beside", "build_command", "c_type", "write_header"]
+__all__ = ["beside", "build_command", "c_type", "write_example", "write_header"]
 
 _C_TYPES: Mapping[DType, str] = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "uint16_t",
@@ -36,15 +36,24 @@ def beside(library: Path) -> tuple[Path, Path]:
 
 
 def write_header(metadata: Metadata, library: Path) -> None:
-    """Write the header and the example program of *library*, where :func:`beside` puts them."""
-    header, example = beside(library)
+    """Write the header of *library*, where :func:`beside` puts it."""
+    _write("library.h.j2", beside(library)[0], metadata, library)
+
+
+def write_example(metadata: Metadata, library: Path) -> None:
+    """Write the example program of *library*, where :func:`beside` puts it."""
+    _write("example.c.j2", beside(library)[1], metadata, library)
+
+
+def _write(template: str, path: Path, metadata: Metadata, library: Path) -> None:
+    """Write *path*, which tells of *library*, from *template*."""
     dims, names = metadata.named_dims.values(), size_names(metadata.named_dims.values())
     inputs = [_described(port, names) for port in metadata.input_ports]
     values = {
         "library": library.name,
         "build": build_command(library, metadata.threads),
         "is_source": form_of(library) is Form.C,
-        "header": header.name,
+        "header": beside(library)[0].name,
         "name": metadata.name,
         "guard": f"{metadata.name.upper()}_H",
         "upper": metadata.name.upper(),
@@ -68,9 +77,8 @@ def write_header(metadata: Metadata, library: Path) -> None:
         "max_rank": MAX_RANK,
         "statuses": list(Status),
     }
-    for path, template in ((header, "library.h.j2"), (example, "example.c.j2")):
-        with replacing(path) as made:
-            made.write_text(rendered(template, values), encoding="utf-8")
+    with replacing(path) as made:
+        made.write_text(rendered(template, values), encoding="utf-8")
 
 
 def build_command(library: Path, threads: int) -> str:

@@ -15,8 +15,9 @@ from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.notebook import card
+from ansorpy.quantities import bytes_text
 from ansorpy.runtime.executable import Uncopied
-from ansorpy.runtime.footprint import Footprint, bytes_text
+from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.library.shared_library import open_library
 from ansorpy.runtime.packed import packed_input, packed_kinds, unpack, with_packing
 from ansorpy.runtime.ports import (

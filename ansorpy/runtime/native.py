@@ -17,7 +17,8 @@ from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls, TracedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
-from ansorpy.runtime.entry.module import EntrySource, build_entry
+from ansorpy.runtime.entry.module import build_entry
+from ansorpy.runtime.entry.source import EntrySource
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.footprint import Footprint
@@ -114,8 +115,7 @@ class Entry:
         is_timed: bool = False,
         is_traced: bool = False,
     ) -> None:
-        required = required_features(plan.target)
-        source = EntrySource(plan, name, features=required, is_timed=is_timed, is_traced=is_traced)
+        source = EntrySource(plan, name, is_timed=is_timed, is_traced=is_traced)
         parts = ["init", "plan", "run", "pool", *(["stamps"] if is_timed else [])]
         symbols = [f"{name}_{part}" for part in parts]
         self._library = load(
@@ -125,7 +125,7 @@ class Entry:
         init, plan_, run, where = (self._library.address(symbol) for symbol in symbols[:4])
         ctypes.c_void_p.from_address(where).value = pool.ctypes.data
         owners = (self._library, pool, owner)
-        code = Code(name, init, plan_, run, owners, required, tuple(plan.counted))
+        code = Code(name, init, plan_, run, owners, source.features, tuple(plan.counted))
         self.executable = Executable(code, plan.inputs, plan.outputs, plan.aliases)
         self._stamps = 1 + len(plan.steps) if is_timed else 0
         self._name = name

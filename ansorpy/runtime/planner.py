@@ -47,11 +47,7 @@ def plan_network(
     for number, port in enumerate(network.outputs):
         maker.values[port.name] = Argument(MemoryRegion.OUTPUT, number=number)
     maker.values |= _places(network.arena)
-    controls, moving = controls_of(network, maker.values)
-    maker.values |= moving
-    for name, view in network.subviews.items():
-        whole = maker.values[view.of]
-        maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
+    controls, maker.values = controls_of(network, maker.values)
     tells: dict[str, list[Tells]] = {}
     for counted in network.counts:
         told = Tells(counted.dim, maker.values[counted.name], counted.depth)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import Extent, dim_extent
-from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.extents import dim_extent
+from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 
@@ -24,19 +24,11 @@ def renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG, dims: Mapping[Dim
     names = {old.name: new.name for old, new in pairs}
     sizes: Sizes = {old: dim_extent(new) for old, new in dims.items() if old != new}
 
-    def all_at(extents: tuple[Extent, ...]) -> tuple[Extent, ...]:
-        return tuple(at(extent, sizes) for extent in extents) if sizes else extents
-
     def named(params: tuple[ParamSpec, ...]) -> tuple[ParamSpec, ...]:
+        found = [spec.at(sizes) for spec in params] if sizes else params
         return tuple(
-            spec.model_copy(
-                update={
-                    "name": names.get(spec.name, f"{spec.name}<bound>"),
-                    "shape": all_at(spec.shape),
-                    "strides": None if spec.strides is None else all_at(spec.strides),
-                }
-            )
-            for spec in params
+            spec.model_copy(update={"name": names.get(spec.name, f"{spec.name}<bound>")})
+            for spec in found
         )
 
     return replace(built, run_params=named(built.run_params), bind_params=named(built.bind_params))

@@ -210,9 +210,8 @@ class Sharing:
             whole = whole.base
         strides = _strides(alias.axis, port.shape, capacity_of(alias, array), array.itemsize)
         start = address_of(array) - address_of(whole)
-        reach = sum((n - 1) * step for n, step in zip(port.shape, strides, strict=True))
-        is_inside = whole.flags.c_contiguous and start + reach + array.itemsize <= whole.nbytes
-        if not is_inside:
+        end = start + _reach(port.shape, strides, array.itemsize)
+        if not whole.flags.c_contiguous or end > whole.nbytes:
             raise self._no_room(alias, port)
         if not array.flags.writeable:
             raise UsageError(f"the memory of input {self._given[alias.input]!r} is read-only")

@@ -14,7 +14,7 @@ import ansorpy as ap
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
-from ansorpy.runtime.footprint import bytes_text
+from ansorpy.quantities import bytes_text
 from ansorpy.target import Target
 from tests.graph.nets import Net
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ansorpy.measure.build.handlers import BuildSession
+from ansorpy.measure.build import handlers
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 from tests.measure import payload
@@ -25,15 +25,15 @@ def vast(message: Message) -> Message:
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    session, bad = BuildSession(), payload.make_handlers()
+    bad = payload.make_handlers()
     planted = {HANG: bad["spin"], DIE: bad["segfault"], JUNK: bad["junk"], LIE: bad["echo"]}
-    planted |= {EAT: lambda message: session.build(vast(message)), BOAST: _boast}
+    planted |= {EAT: lambda message: handlers.build(vast(message)), BOAST: _boast}
 
     def build(message: Message) -> Message:
         steps = json.loads(message.blobs[1])
         factor = steps[0]["factors"][0] if steps else 1
         if factor in planted:
             return planted[factor](message)
-        return session.build(message)
+        return handlers.build(message)
 
     return {"build": build}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import zipfile
 from pathlib import Path
@@ -40,6 +41,17 @@ def test_what_is_written_comes_back_as_the_same_programs(tmp_path: Path) -> None
 def test_an_empty_one(tmp_path: Path) -> None:
     write_dataset(ProgramDataset(), tmp_path / "d.npz")
     assert len(read_dataset(tmp_path / "d.npz")) == 0
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: Any, **_: object) -> None:
+        file.write(b"the first half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_dataset(ProgramDataset(), tmp_path / "d.npz")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_definition_is_stored_once(tmp_path: Path) -> None:

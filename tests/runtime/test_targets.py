@@ -19,7 +19,8 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry
+from ansorpy.runtime.entry.module import baseline, build_entry
+from ansorpy.runtime.entry.source import EntrySource
 from ansorpy.runtime.export import check_exportable, export
 from ansorpy.runtime.library.forms import Form
 from ansorpy.runtime.planner import plan_kernel, plan_network

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.messages import BuildFailed, BuildRequest
 from ansorpy.measure.workers.pool import ask_all
+from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.schedule.state import State
@@ -143,7 +143,7 @@ class Builder:
         wanted = [messages[key] for key in order]
         with (
             suppress(OutOfTime),
-            lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True),
+            lock_cores(usable_cores(), self.lock_folder, shared=True),
         ):
             for index, outcome in ask_all(self.workers, wanted, self.timeout_s):
                 answer = _interpreted(outcome)

@@ -8,6 +8,7 @@ import logging
 import resource
 import traceback
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from ansorpy.codegen.backends import codegen_of
@@ -29,7 +30,7 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.target import Target
 
-__all__ = ["BuildSession", "build_lowered", "make_handlers"]
+__all__ = ["build", "build_lowered", "make_handlers"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,36 +72,27 @@ def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch:
         _LOG.warning("%s lacks a program: %s", folder, error)
 
 
-class BuildSession:
-    """State of one build worker: the definitions it has parsed."""
+def build(message: Message) -> Message:
+    """Answer ``built`` with the code, or ``failed`` with the kind of failure and the reason."""
+    request = BuildRequest.model_validate(message.fields)
+    definition, steps = message.blobs
+    stage_kind = TrialKind.LOWER_ERROR
+    try:
+        state = State.replay(_definition(definition), steps_from_json(steps))
+        lowered = lower_for_all(state)
+        stage_kind = TrialKind.BUILD_ERROR
+        built = build_lowered(lowered, request.target, request.symbol, prefetch=request.prefetch)
+        header, blobs = built.parts()
+    except Exception as error:
+        # A schedule that breaks the compiler is a failed trial, not the end of the search.
+        return Message("failed", {"kind": stage_kind.value, "reason": _explained(error)})
+    return Message("built", header, blobs)
 
-    def __init__(self) -> None:
-        self._definitions: dict[bytes, ComputeDAG] = {}
 
-    def build(self, message: Message) -> Message:
-        """Answer ``built`` with the code, or ``failed`` with the kind of failure and the reason."""
-        request = BuildRequest.model_validate(message.fields)
-        definition, steps = message.blobs
-        stage_kind = TrialKind.LOWER_ERROR
-        try:
-            state = State.replay(self._definition(definition), steps_from_json(steps))
-            lowered = lower_for_all(state)
-            stage_kind = TrialKind.BUILD_ERROR
-            built = build_lowered(
-                lowered, request.target, request.symbol, prefetch=request.prefetch
-            )
-            header, blobs = built.parts()
-        except Exception as error:
-            # A schedule that breaks the compiler is a failed trial, not the end of the search.
-            return Message("failed", {"kind": stage_kind.value, "reason": _explained(error)})
-        return Message("built", header, blobs)
-
-    def _definition(self, text: bytes) -> ComputeDAG:
-        key = hashlib.sha256(text).digest()
-        if key not in self._definitions:
-            self._definitions.clear()
-            self._definitions[key] = dag_from_dict(json.loads(text))
-        return self._definitions[key]
+@lru_cache(maxsize=1)
+def _definition(text: bytes) -> ComputeDAG:
+    """The definition in *text*, which one candidate after the other has."""
+    return dag_from_dict(json.loads(text))
 
 
 def _explained(error: Exception) -> str:
@@ -115,4 +107,4 @@ def _explained(error: Exception) -> str:
 
 def make_handlers() -> Mapping[str, Handler]:
     """The handlers of a build worker."""
-    return {"build": BuildSession().build}
+    return {"build": build}

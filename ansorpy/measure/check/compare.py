@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array, Ints, Masks
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import ComputeOp, Tensor
@@ -19,9 +18,6 @@ __all__ = [
     "Comparison", "Limits", "compare", "extra_error", "least_scale", "limits", "sample_points",
     "stated_error", "tolerance",
 ]  # fmt: skip
-
-Array = npt.NDArray[np.generic]
-Floats = npt.NDArray[np.floating[Any]]
 
 _BASE_ULPS = 32.0
 _ULPS_PER_ROOT_TERM = 4.0
@@ -65,7 +61,7 @@ class Limits:
     allowed: float
     scale: float
     row_elements: int = 1
-    rows: Floats | None = None
+    rows: Array | None = None
 
     def error(self, largest: float) -> float:
         """The error of an output whose largest difference from the reference is *largest*."""
@@ -170,23 +166,19 @@ def compare(
     if got.dtype.kind in "iub":
         return _compare_exact(name, got, want)
     a, b = _as_float(got), _as_float(want)
-    quick = _compare_finite(a, b, least)
-    if quick is not None and quick[0] <= allowed:
-        by_block = by_block and quick[1] > least
-        return Comparison(quick[0], _wrong_in_block(name, a, b, allowed) if by_block else "")
-    finite = np.isfinite(b)
-    same_special = np.where(finite, np.isfinite(a), (a == b) | (np.isnan(a) & np.isnan(b)))
-    if not same_special.all():
-        at = _first(~same_special)
-        what = "was never written or is not a number" if np.isnan(a[at]) else "is wrong"
-        return Comparison(math.inf, f"{name}{_text(at)} {what}: got {a[at]:g}, want {b[at]:g}")
-    difference = np.abs(np.where(finite, a, 0) - np.where(finite, b, 0))
-    own = float(np.abs(b[finite]).max(initial=0.0))
-    error = _relative(float(difference.max(initial=0.0)), max(own, least))
+    difference, own = _largest(a, b)
+    if not math.isfinite(difference + own):
+        wrong = _wrong_special(name, a, b)
+        if wrong:
+            return Comparison(math.inf, wrong)
+        finite = np.isfinite(b)
+        a, b = np.where(finite, a, 0), np.where(finite, b, 0)
+        difference, own = _largest(a, b)
+    error = _relative(difference, max(own, least))
     if error <= allowed:
         by_block = by_block and own > least
         return Comparison(error, _wrong_in_block(name, a, b, allowed) if by_block else "")
-    at = _position(int(difference.argmax()), difference.shape)
+    at = _position(int(np.abs(a - b).argmax()), a.shape)
     return Comparison(
         error,
         f"{name}{_text(at)} is {a[at]:.9g}, the reference {b[at]:.9g}: "
@@ -198,26 +190,38 @@ def _relative(largest: float, scale: float) -> float:
     return largest / scale if scale else (0.0 if largest == 0 else math.inf)
 
 
-def _compare_finite(a: Floats, b: Floats, least: float) -> tuple[float, float] | None:
-    """Return the error and the largest value if all are finite, in as few passes as possible."""
+def _largest(a: Array, b: Array) -> tuple[float, float]:
+    """The largest difference and the largest absolute value of *b*, in as few passes as possible.
+
+    They are not finite if an element is not.
+    """
     with np.errstate(invalid="ignore"):
         difference = np.subtract(a, b)
     largest = float(np.abs(difference, out=difference).max(initial=0.0))
-    scale = max(float(b.max(initial=0.0)), -float(b.min(initial=0.0)))
-    if not math.isfinite(largest + scale):
-        return None
-    return _relative(largest, max(scale, least)), scale
+    return largest, max(float(b.max(initial=0.0)), -float(b.min(initial=0.0)))
 
 
-def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
-    """Describe an element that is wrong relative to the others of its row; empty if none is."""
+def _wrong_special(name: str, a: Array, b: Array) -> str:
+    """Describe a NaN or an infinity that only one of both has; empty if there is none."""
+    same = np.where(np.isfinite(b), np.isfinite(a), (a == b) | (np.isnan(a) & np.isnan(b)))
+    if same.all():
+        return ""
+    at = _first(~same)
+    what = "was never written or is not a number" if np.isnan(a[at]) else "is wrong"
+    return f"{name}{_text(at)} {what}: got {a[at]:g}, want {b[at]:g}"
+
+
+def _wrong_in_block(name: str, a: Array, b: Array, allowed: float) -> str:
+    """Describe an element that is wrong relative to the others of its row; empty if none is.
+
+    All elements are finite.
+    """
     found = _row_limits(b, allowed)
     if found is None:
         return ""
     rows, largest = found
     size = _row_elements(b.shape)
-    with np.errstate(invalid="ignore"):
-        off = np.abs(np.where(np.isfinite(b), a - b, 0)).reshape(-1, size)
+    off = np.abs(a - b).reshape(-1, size)
     beyond = off.max(axis=1) > rows
     if not beyond.any():
         return ""
@@ -229,7 +233,7 @@ def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
     )
 
 
-def _row_limits(b: Floats, allowed: float) -> tuple[Floats, Floats] | None:
+def _row_limits(b: Array, allowed: float) -> tuple[Array, Array] | None:
     """For each row of *b*, the largest difference allowed and the largest value; None: no limit."""
     size, limit = _row_elements(b.shape), _BLOCK_FACTOR * allowed
     if size >= b.size or limit > 0.5:
@@ -258,14 +262,14 @@ def _compare_exact(name: str, got: Array, want: Array) -> Comparison:
     return Comparison(math.inf, reason)
 
 
-def _as_float(array: Array) -> Floats:
+def _as_float(array: Array) -> Array:
     """Convert to a type wide enough for subtraction; float32 and float64 are left as they are."""
     if array.dtype in (np.float32, np.float64):
-        return array  # type: ignore[return-value]
+        return array
     return array.astype(np.float32)
 
 
-def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+def _first(mask: Masks) -> tuple[int, ...]:
     return _position(int(mask.argmax()), mask.shape)
 
 
@@ -277,9 +281,7 @@ def _text(at: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, at))}]"
 
 
-def sample_points(
-    shape: tuple[int, ...], count: int, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def sample_points(shape: tuple[int, ...], count: int, rng: np.random.Generator) -> Ints:
     """Draw at most *count* distinct points of *shape*, ``[n, ndim]``: corners, faces and others."""
     total = math.prod(shape)
     if total <= count:

@@ -12,7 +12,7 @@ import numpy as np
 from ansorpy.arrays import Array
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Call, Cast, Expr, Function, walk
-from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.ir.tensor import Tensor
 
 __all__ = ["may_flip", "without_flips"]
 
@@ -28,13 +28,7 @@ _STEPPING = frozenset({Function.ROUND, Function.FLOOR, Function.CEIL})
 
 def may_flip(dag: ComputeDAG, output: Tensor) -> bool:
     """Whether floats are rounded to integers on the path to *output*."""
-    needed = {output}
-    for op in reversed(dag.computes):
-        if op in needed:
-            needed.update(dag.reads(op))
-            if _rounds(op):
-                return True
-    return False
+    return any(_is_step(node) for op in dag.leading_to(output) for node in walk(op.body))
 
 
 def without_flips(got: Array, want: Array, allowed: float, least: float) -> Array:
@@ -53,10 +47,6 @@ def without_flips(got: Array, want: Array, allowed: float, least: float) -> Arra
     if np.count_nonzero(flipped) > max(1.0, _SHARE * flipped.size):
         return got
     return np.where(flipped, want, got)
-
-
-def _rounds(op: ComputeOp) -> bool:
-    return any(_is_step(node) for node in walk(op.body))
 
 
 def _is_step(node: Expr) -> bool:

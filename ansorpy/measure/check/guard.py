@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Array, Masks
 from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.strides import span
@@ -55,18 +56,15 @@ class GuardedArray:
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         room = pages * _PAGE
         unit = align or kind.itemsize
-        self._start = _PAGE + (room - size) // unit * unit
+        start = _PAGE + (room - size) // unit * unit
         whole = np.frombuffer(self._map, dtype=np.uint8)
-        self._before = whole[max(_PAGE, self._start - _CHECKED_BYTES) : self._start]
-        self._after = whole[self._start + size : _PAGE + room]
-        self._before[:] = _PATTERN
-        self._after[:] = _PATTERN
-        inside = whole[self._start : self._start + size]
-        self.array: npt.NDArray[np.generic] = arranged(inside.view(kind), shape, strides)
+        self._before = whole[max(_PAGE, start - _CHECKED_BYTES) : start]
+        self._after = whole[start + size : _PAGE + room]
+        inside = whole[start : start + size]
+        self.array: Array = arranged(inside.view(kind), shape, strides)
         self._between = gaps(inside, self.array) if strides is not None else None
         self._inside = inside
-        if self._between is not None:
-            inside[self._between] = _GAP
+        self._mark()
         self._pages = (base + _PAGE, pages * _PAGE)
         _protect(base, _PAGE, _PROT_NONE)
         _protect(base + (pages + 1) * _PAGE, _PAGE, _PROT_NONE)
@@ -87,17 +85,21 @@ class GuardedArray:
 
     def poison(self) -> None:
         """Fill with NaN (floats) or an implausible pattern (integers); restore the slack."""
-        self._before[:] = _PATTERN
-        self._after[:] = _PATTERN
         if self.array.dtype.kind in "fV":
             self.array.fill(np.nan)
         else:
             self._inside.fill(_PATTERN)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Write the patterns around and between the elements."""
+        self._before[:] = _PATTERN
+        self._after[:] = _PATTERN
         if self._between is not None:
             self._inside[self._between] = _GAP
 
 
-def gaps(inside: npt.NDArray[np.uint8], array: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+def gaps(inside: npt.NDArray[np.uint8], array: Array) -> Masks:
     """Mask of the bytes of *inside* that belong to no element of *array*."""
     used = np.zeros(inside.size, dtype=np.bool_)
     at = np.zeros(1, dtype=np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -16,8 +15,10 @@ from ansorpy.errors import ForeignFile
 from ansorpy.measure.devices import devices_of
 from ansorpy.measure.probe import limits
 from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.rates import Rates
 from ansorpy.target import MIB, Target, machine_name
+from ansorpy.writable import replacing
 
 __all__ = ["calibrated", "kept_rates", "measure_rates", "rates_file"]
 
@@ -85,7 +86,7 @@ def rates_file() -> Path:
 def measure_rates() -> Rates:
     """Measure this machine while no other ansorpy process is measuring on it."""
     host, cores = Target.host(), available_cores()
-    with lock_cores(limits.usable_cores()):
+    with lock_cores(usable_cores()):
         clock = _best(limits.clock_hz)
         ops = _best(lambda: limits.peak_flops(1))
         narrow = _best(lambda: limits.peak_flops(1, half=True))
@@ -160,7 +161,5 @@ def _keep(rates: Rates) -> None:
     text = json.dumps({"machine": _machine(), "rates": rates.to_dict()}, indent=2) + "\n"
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        os.replace(name, path)
+        with replacing(path) as made:
+            made.write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ import numpy as np
 
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
-from ansorpy.measure.probe.loops import busy_address, full_lanes, relay_address
+from ansorpy.measure.probe.loops import full_lanes, team_kernel
 
 __all__ = ["CoreProbe", "Watch"]
 
@@ -74,12 +74,12 @@ class CoreProbe:
 def _watches(threads: int) -> list[Watch]:
     operands = aligned_empty((threads + 1, full_lanes()), np.float32)
     operands[...] = 0.5
-    busy = Watch(lambda: _seconds(busy_address(), operands.ctypes.data, threads), _BUSY_LIMIT)
+    busy = Watch(lambda: _seconds(team_kernel("busy"), operands.ctypes.data, threads), _BUSY_LIMIT)
     if threads == 1:
         return [busy]
     token = aligned_empty((1,), np.int64)
     token[...] = 0
-    relay = Watch(lambda: _seconds(relay_address(), token.ctypes.data, threads), _RELAY_LIMIT)
+    relay = Watch(lambda: _seconds(team_kernel("relay"), token.ctypes.data, threads), _RELAY_LIMIT)
     return [busy, relay]
 
 

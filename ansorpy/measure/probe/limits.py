@@ -15,11 +15,10 @@ import numpy as np
 
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
-from ansorpy.measure.probe.loops import BLOCK, LINKS, fork_join_address, full_lanes, loop, sums
+from ansorpy.measure.probe.loops import BLOCK, LINKS, full_lanes, loop, sums, team_kernel
+from ansorpy.measure.workers.processes import usable_cores
 
-__all__ = [
-    "clock_hz", "fork_join_s", "peak_flops", "read_bandwidth", "usable_cores", "write_bandwidth",
-]  # fmt: skip
+__all__ = ["clock_hz", "fork_join_s", "peak_flops", "read_bandwidth", "write_bandwidth"]
 
 _ROUNDS, _ROUND_S = 5, 0.004
 _ENOUGH_S = 0.25
@@ -87,7 +86,7 @@ def fork_join_s(threads: int) -> float:
     The work is timed alternately with one thread and with all; the minima are taken, because
     disturbances only lengthen the times.
     """
-    address = fork_join_address()
+    address = team_kernel("fork_join")
     place = aligned_empty((threads,), np.int64).ctypes.data
 
     def median_s(team: int) -> float:
@@ -99,13 +98,6 @@ def fork_join_s(threads: int) -> float:
     return max(0.0, min(shared for shared, _ in turns) - min(alone for _, alone in turns))
 
 
-def usable_cores() -> list[int]:
-    """The cores this process may run on, by number."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
 def _per_second(run: Callable[[int, int], None], threads: int) -> float:
     """Repeats per second of all threads together, the best of a few rounds; fewer if they are long.
 
@@ -115,8 +107,7 @@ def _per_second(run: Callable[[int, int], None], threads: int) -> float:
     cores = usable_cores()
 
     def timed(thread: int, repeats: int) -> tuple[float, float]:
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {cores[thread % len(cores)]})  # affects this thread only
+        os.sched_setaffinity(0, {cores[thread % len(cores)]})  # affects this thread only
         barrier.wait()
         start = perf_counter()
         run(thread, repeats)

@@ -16,10 +16,7 @@ from ansorpy.codegen.llvm.objects.jit import LoadedObjects, load
 from ansorpy.codegen.singletons import singleton
 from ansorpy.target import Target
 
-__all__ = [
-    "BLOCK", "LINKS", "Loop", "busy_address", "fork_join_address", "full_lanes", "loop",
-    "relay_address", "sums",
-]  # fmt: skip
+__all__ = ["BLOCK", "LINKS", "Loop", "full_lanes", "loop", "sums", "team_kernel"]
 
 Loop: TypeAlias = Callable[[int, int, int, int], None]
 
@@ -63,30 +60,17 @@ def loop(name: str) -> Loop:
 
 
 @cache
-def fork_join_address() -> int:
-    """Address of a kernel in which each thread of a team does a short piece of work (some µs).
+def team_kernel(name: str) -> int:
+    """Address of a kernel that a team of threads runs.
 
-    Its workspace has 8 bytes per thread.
+    ``fork_join``: each thread does a short piece of work (some µs); the workspace has 8 bytes per
+        thread.
+    ``busy``: each thread is kept busy with multiply-adds; the workspace has one vector of operands,
+        followed by one vector per thread.
+    ``relay``: the threads pass a token around; the workspace is the token, an int64 from which the
+        next call continues.
     """
-    return _threads().address("fork_join")
-
-
-@cache
-def busy_address() -> int:
-    """Address of a kernel that keeps each thread of a team busy with multiply-adds.
-
-    Its workspace has one vector of operands, followed by one vector per thread.
-    """
-    return _threads().address("busy")
-
-
-@cache
-def relay_address() -> int:
-    """Address of a kernel in which the threads of a team pass a token around.
-
-    Its workspace is the token, an int64 from which the next call continues.
-    """
-    return _threads().address("relay")
+    return _threads().address(name)
 
 
 @singleton

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+
+from ansorpy.measure.workers.processes import stat_fields, usable_cores
 
 __all__ = ["MOST_SHARED", "OtherProcesses", "SharedCores", "busy_s", "family", "processor_s"]
 
@@ -32,7 +34,7 @@ class OtherProcesses:
     """Observes what runs beside this process and its descendants on the *cores* it may use."""
 
     def __init__(self) -> None:
-        self.cores = len(os.sched_getaffinity(0))
+        self.cores = len(usable_cores())
         self._at, self._used_s = monotonic(), _used_s()
 
     def busy_cores(self) -> float:
@@ -108,18 +110,13 @@ def _family(root: int, stats: Mapping[int, Sequence[str]]) -> set[int]:
 
 def _stats() -> dict[int, list[str]]:
     """The fields of every process behind its name."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with suppress(OSError):
-                text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-                found[int(entry.name)] = text.rpartition(")")[2].split()
-    return found
+    processes = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    return {pid: fields for pid in processes if (fields := stat_fields(pid))}
 
 
 def busy_s() -> float:
     """Seconds for which the cores that this process may use were busy since the machine started."""
-    cores = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    cores = {f"cpu{core}" for core in usable_cores()}
     ticks = 0
     for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
         name, *fields = line.split()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import TracebackType
 
@@ -14,6 +13,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.rows import trial_digest
 from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.profiler import Activity, profiled
@@ -89,7 +89,7 @@ class Prover:
 
     def _request(self, message: Message) -> Reply:
         try:
-            with lock_cores(sorted(os.sched_getaffinity(0)), self._lock_folder, shared=True):
+            with lock_cores(usable_cores(), self._lock_folder, shared=True):
                 return self._worker.request(message, self._limit_s, starved_s=_STARVED_S)
         except OutOfTime:
             return Failure("timeout", "the run's time was up")

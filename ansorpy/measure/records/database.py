@@ -10,10 +10,9 @@ file is unpickled, and object code is used only if the result of a trial that co
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -52,10 +51,9 @@ from ansorpy.measure.records.rows import (
     trial_digest,
 )
 from ansorpy.measure.records.samples import SampleStore
-from ansorpy.measure.records.schema import IN_MEMORY, connect, plain_errors
+from ansorpy.measure.records.schema import IN_MEMORY, Store, connect
 from ansorpy.measure.records.sessions import SessionStore
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
 
@@ -72,7 +70,7 @@ _HINTING = TrialKind.OK.value, TrialKind.CHECKED.value
 _CRASHED_TWICE = "the driver died twice while this candidate ran"
 
 
-class Database:
+class Database(Store):
     """The tuning database at *path*, created if missing; None: in memory, until it is closed.
 
     Args:
@@ -92,9 +90,9 @@ class Database:
         versions: Mapping[str, str] | None = None,
         believe: Believe = Believe.OWN,
     ) -> None:
-        self.path = IN_MEMORY if path is None else Path(path)
+        file = IN_MEMORY if path is None else Path(path)
         key = key_for(believe)  # within SQLite, its error would be one of the file
-        self._connection = connect(self.path)
+        super().__init__(connect(file), file)
         register(self._connection, believe, key)
         self._states = LRUCache[int, State](_KEPT_STATES)
         self._unreadable: set[int] = set()
@@ -124,11 +122,12 @@ class Database:
     @property
     def position(self) -> Position:
         """The current end of the database, over all sessions."""
-        row = self._do(
+        [found] = self._validated(
+            Position,
             "SELECT (SELECT coalesce(max(id), 0) FROM results) AS results,"
-            " (SELECT coalesce(max(id), 0) FROM samples) AS samples"
-        ).fetchone()
-        return read_row(Position, row, self.path)
+            " (SELECT coalesce(max(id), 0) FROM samples) AS samples",
+        )
+        return found
 
     # Tasks and definitions
 
@@ -136,32 +135,27 @@ class Database:
         """Record *task*, unless its key is already recorded."""
         if self.task(task.key) is not None:
             return
-        with self._transaction():
+        with self.sessions.transaction():
             definition = self.definitions.put(task.dag)
             self._do(
                 "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    task.key, task.name, definition, _target_text(task), task.threads,
-                    task.precision, task.reuse_distance_bytes, float(task.flops), task.class_key,
-                ),
+                task.key, task.name, definition, _target_text(task), task.threads,
+                task.precision, task.reuse_distance_bytes, float(task.flops), task.class_key,
             )  # fmt: skip
 
     def task(self, key: str) -> TaskRow | None:
         """The recorded task with this key."""
-        row = self._do("SELECT * FROM tasks WHERE key = ?", (key,)).fetchone()
-        return None if row is None else read_row(TaskRow, row, self.path)
+        return next(iter(self._validated(TaskRow, "SELECT * FROM tasks WHERE key = ?", key)), None)
 
     def tasks(self) -> list[TaskRow]:
-        rows = self._do("SELECT * FROM tasks ORDER BY name, key")
-        return [read_row(TaskRow, row, self.path) for row in rows]
+        return self._validated(TaskRow, "SELECT * FROM tasks ORDER BY name, key")
 
     def similar(self, task: Task) -> list[TaskRow]:
         """The other recorded tasks of *task*'s class: other shapes or thread counts."""
-        rows = self._do(
-            "SELECT * FROM tasks WHERE class_key = ? AND key != ? ORDER BY key",
-            (task.class_key, task.key),
-        )
-        return [read_row(TaskRow, row, self.path) for row in rows]
+        return self._validated(
+            TaskRow, "SELECT * FROM tasks WHERE class_key = ? AND key != ? ORDER BY key",
+            task.class_key, task.key,
+        )  # fmt: skip
 
     # Trials
 
@@ -173,7 +167,7 @@ class Database:
         run here too; the last one to finish counts.
         """
         self.add_task(task)
-        with self._transaction():
+        with self.sessions.transaction():
             identity = task.key, self.definitions.put(program.definition), trial_digest(program)
             done = self._record(identity)
             if done is not None:
@@ -199,14 +193,14 @@ class Database:
         If another driver ran the same trial and abandoned it, the trial is recorded again.
         """
         identity = trial.task_key, trial.definition, trial.digest
-        with self._transaction():
+        with self.sessions.transaction():
             number = self._number(identity, trial.steps, start_signature(identity, 1))
             return self._append(number, identity, self.sessions.current, result, scale)
 
     def keep_checked(self, task: Task, program: Scheduled, result: MeasureResult) -> None:
         """Record *result*, a CHECKED one: *program* is used until one is timed, and a hint."""
         self.add_task(task)
-        with self._transaction():
+        with self.sessions.transaction():
             identity = task.key, self.definitions.put(program.definition), trial_digest(program)
             number = self._number(identity, steps_to_json(program.history), "")
             self._append(number, identity, self.sessions.current, result)
@@ -226,7 +220,7 @@ class Database:
         if trial.session != self.sessions.begun:
             return
         identity = trial.task_key, trial.definition, trial.digest
-        with self._transaction():
+        with self.sessions.transaction():
             found = self._trial(identity)
             if found is None or self._record(identity) is not None:
                 return
@@ -234,10 +228,10 @@ class Database:
                 self._set_starts(found.id, identity, found.steps, found.attempts - 1)
                 return
             # Another user's results of the trial stay, as hints.
-            self._do("UPDATE trials SET signature = '' WHERE id = ?", (found.id,))
+            self._do("UPDATE trials SET signature = '' WHERE id = ?", found.id)
             self._do(
                 "DELETE FROM trials WHERE id = ? AND id NOT IN (SELECT trial FROM results)",
-                (found.id,),
+                found.id,
             )
 
     def lookup(self, task: Task, program: Scheduled, at: Position = NOW) -> Record | None:
@@ -251,14 +245,12 @@ class Database:
         Raises:
             ForeignFile: There is no such result, or it does not count.
         """
-        row = self._do(f"{RECORDS} WHERE results.id = ? AND {BELIEVED}", (number,)).fetchone()
-        if row is None:
-            known = self._do("SELECT 1 FROM results WHERE id = ?", (number,)).fetchone()
-            what = (
-                "lacks the result" if known is None else "has no signature of yours on the result"
-            )
-            raise ForeignFile(f"{self.path} {what} {number}, to which an event refers")
-        return read_row(Record, row, self.path)
+        found = self._records(f"results.id = ? AND {BELIEVED}", number)
+        if found:
+            return found[0]
+        is_known = self._rows("SELECT 1 FROM results WHERE id = ?", number)
+        what = "has no signature of yours on the result" if is_known else "lacks the result"
+        raise ForeignFile(f"{self.path} {what} {number}, to which an event refers")
 
     def measured_by(self, session: int) -> list[Record]:
         """What the run with this number measured, in the order in which it ended."""
@@ -293,13 +285,13 @@ class Database:
         Those that were CHECKED and not timed come last.  All may be wrong in everything: what uses
         one builds, checks and measures it first.
         """
-        rows = self._do(
+        rows = self._rows(
             f"{RECORDS} WHERE task_key = ? AND kind IN (?, ?) AND results.id ="
             " (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) AND NOT EXISTS"
             " (SELECT 1 FROM results WHERE trial = trials.id AND results.id <= ?"
             f" AND {BELIEVED}) ORDER BY median_s IS NULL, median_s, number LIMIT ?",
-            (task_key, *_HINTING, at.results, at.results, n),
-        )
+            task_key, *_HINTING, at.results, at.results, n,
+        )  # fmt: skip
         found = []
         for row in rows:
             with suppress(ForeignFile):
@@ -308,11 +300,11 @@ class Database:
 
     def unsigned(self, session: int | None = None) -> int:
         """Number of results, of a session or of all, that this user did not sign."""
-        row = self._do(
+        [row] = self._rows(
             "SELECT count(*) FROM trials JOIN results ON trial = trials.id"
             f" WHERE NOT {SIGNED} AND (? IS NULL OR results.session = ?)",
-            (session, session),
-        ).fetchone()
+            session, session,
+        )  # fmt: skip
         return int(row[0])
 
     def state(self, record: Record, dag: ComputeDAG | None = None) -> State | None:
@@ -344,33 +336,33 @@ class Database:
 
         Predicted programs, which are measured only when they are checked, are left out.
         """
-        rows = self._do(
+        rows = self._rows(
             "SELECT task_key, min(median_s) FROM trials JOIN results ON trial = trials.id"
             f" WHERE {LAST} AND kind = ? AND typeof(median_s) = 'real'"
             " AND results.session IN (SELECT session FROM events WHERE kind = 'request')"
             " GROUP BY task_key",
-            (NOW.results, TrialKind.OK.value),
-        )
+            NOW.results, TrialKind.OK.value,
+        )  # fmt: skip
         return {str(row[0]): float(row[1]) for row in rows}
 
     def trials(self, task_key: str, at: Position = NOW, kind: TrialKind | None = None) -> int:
         """Number of finished trials of a task, or of those that ended as *kind*."""
-        row = self._do(
+        [row] = self._rows(
             "SELECT count(*) FROM trials JOIN results ON trial = trials.id"
             f" WHERE task_key = ? AND {LAST} AND (? IS NULL OR kind = ?)",
-            (task_key, at.results, *[None if kind is None else kind.value] * 2),
-        ).fetchone()
+            task_key, at.results, *[None if kind is None else kind.value] * 2,
+        )  # fmt: skip
         return int(row[0])
 
     def failures(self, task_key: str) -> dict[TrialKind, tuple[int, str]]:
         """Count and first full reason of each kind of failure."""
-        rows = self._do(
+        found = self._validated(
+            FailureCount,
             "SELECT kind, count(*) AS n, reason, min(results.id) AS first"
             f" FROM trials JOIN results ON trial = trials.id WHERE task_key = ? AND {LAST}"
             " AND kind != ? GROUP BY kind ORDER BY kind",
-            (task_key, NOW.results, TrialKind.OK.value),
-        )
-        found = [read_row(FailureCount, row, self.path) for row in rows]
+            task_key, NOW.results, TrialKind.OK.value,
+        )  # fmt: skip
         return {failure.kind: (failure.n, failure.reason) for failure in found}
 
     def program(self, state: State) -> str:
@@ -387,8 +379,8 @@ class Database:
         cursor = self._do(
             "INSERT INTO trials (task_key, definition, digest, steps, session, attempts,"
             " started_at, signature) VALUES (?, ?, ?, ?, ?, 1, ?, ?)",
-            (*identity, steps, self.sessions.current, time.time(), signature),
-        )
+            *identity, steps, self.sessions.current, time.time(), signature,
+        )  # fmt: skip
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
@@ -397,8 +389,8 @@ class Database:
         self._unreadable.discard(trial)  # its steps are now those of the program
         self._do(
             "UPDATE trials SET steps = ?, session = ?, attempts = ?, signature = ? WHERE id = ?",
-            (steps, self.sessions.current, attempts, start_signature(identity, attempts), trial),
-        )
+            steps, self.sessions.current, attempts, start_signature(identity, attempts), trial,
+        )  # fmt: skip
 
     def _append(
         self,
@@ -413,33 +405,23 @@ class Database:
         marks = ", ".join("?" * (len(columns) + 2))
         self._do(
             f"INSERT INTO results (trial, session, {', '.join(columns)}) VALUES ({marks})",
-            (trial, session, *columns.values()),
-        )
+            trial, session, *columns.values(),
+        )  # fmt: skip
         [found] = self._records("results.id = ?", number)
         return found
 
     def _trial(self, identity: _Identity) -> Trial | None:
-        row = self._do(
-            "SELECT * FROM trials WHERE task_key = ? AND definition = ? AND digest = ?", identity
-        ).fetchone()
-        return None if row is None else read_row(Trial, row, self.path)
+        same = "SELECT * FROM trials WHERE task_key = ? AND definition = ? AND digest = ?"
+        return next(iter(self._validated(Trial, same, *identity)), None)
 
     def _record(self, identity: _Identity, at: Position = NOW) -> Record | None:
         found = self._records(
             f"task_key = ? AND definition = ? AND digest = ? AND {LAST}", *identity, at.results
         )
-        return found[0] if found else None
+        return next(iter(found), None)
 
     def _records(self, condition: str, *values: object) -> list[Record]:
-        rows = self._do(f"{RECORDS} WHERE {condition}", values)
-        return [read_row(Record, row, self.path) for row in rows]
-
-    def _do(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
-        with plain_errors(self.path), profiled(Activity.RECORD):
-            return self._connection.execute(sql, values)
-
-    def _transaction(self) -> AbstractContextManager[None]:
-        return self.sessions.transaction()
+        return self._validated(Record, f"{RECORDS} WHERE {condition}", *values)
 
 
 def _target_text(task: Task) -> str:

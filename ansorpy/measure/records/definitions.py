@@ -70,7 +70,7 @@ class DefinitionStore(Store):
 
     def add_variants(self, task_key: str, definitions: Mapping[str, ComputeDAG]) -> None:
         """Record the names of *definitions*, equivalent definitions of a recorded task."""
-        with transaction(self._connection, self._path):
+        with transaction(self._connection, self.path):
             for name, dag in definitions.items():
                 self._do(
                     "INSERT OR IGNORE INTO variants VALUES (?, ?, ?)", task_key, self.put(dag), name
@@ -89,7 +89,7 @@ class DefinitionStore(Store):
             return dag_from_dict(json.loads(text))
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise ForeignFile(
-                f"{self._path} has no readable definition {identifier[:12]}: {error}",
+                f"{self.path} has no readable definition {identifier[:12]}: {error}",
                 hint="the file is damaged; name another with --db (db= in Python)",
             ) from None
 

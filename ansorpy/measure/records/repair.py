@@ -14,12 +14,6 @@ from ansorpy.measure.records.schema import connect, demand_format, open_to_read,
 
 __all__ = ["Saved", "repair"]
 
-_TABLES = (
-    "definitions", "tasks", "variants", "sessions", "trials", "results", "proofs", "samples",
-    "events", "models", "objects",
-)  # fmt: skip
-"""Every table after those to which its rows refer."""
-
 
 @dataclass(frozen=True)
 class Saved:
@@ -47,7 +41,7 @@ def repair(path: Path, output: Path) -> list[Saved]:
         demand_format(source, path)
         try:
             with closing(connect(output)) as target, plain_errors(output):
-                saved = [_saved(source, target, table) for table in _TABLES]
+                saved = [_saved(source, target, table) for table in _tables(target)]
             if not any(table.rows for table in saved):
                 raise ForeignFile(f"nothing of {path} can be read")
         except BaseException:
@@ -55,6 +49,12 @@ def repair(path: Path, output: Path) -> list[Saved]:
                 Path(f"{output}{suffix}").unlink(missing_ok=True)
             raise
     return saved
+
+
+def _tables(database: sqlite3.Connection) -> list[str]:
+    """The names of all tables, each after those to which its rows refer."""
+    made = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+    return [row["name"] for row in database.execute(made)]
 
 
 def _saved(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> Saved:

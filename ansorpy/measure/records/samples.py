@@ -91,7 +91,7 @@ class SampleStore(Store):
                 trials, samples.prior_s, samples.features, strict=True
             )
         ]
-        with transaction(self._connection, self._path), plain_errors(self._path):
+        with transaction(self._connection, self.path), plain_errors(self.path):
             self._connection.executemany(_PUT, rows)
 
     def known(self, task_key: str, version: str, at: Position = NOW) -> set[int]:

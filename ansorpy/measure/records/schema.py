@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ansorpy.errors import ForeignFile
+from ansorpy.measure.records.rows import R, read_row
 from ansorpy.profiler import Activity, profiled
 
 __all__ = [
@@ -132,6 +133,7 @@ CREATE TABLE objects (
     used_at REAL NOT NULL
 ) WITHOUT ROWID;
 """
+"""Each table follows those to which its rows refer."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -341,17 +343,21 @@ def plain_errors(path: Path) -> Iterator[None]:
 
 
 class Store:
-    """A part of a tuning database: statements on its *connection*, with plain errors."""
+    """A tuning database or a part of it: statements on its *connection*, with plain errors."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
-        self._path = path
+        self.path = path
 
     def _do(self, sql: str, *values: object) -> sqlite3.Cursor:
-        with plain_errors(self._path), profiled(Activity.RECORD):
+        with plain_errors(self.path), profiled(Activity.RECORD):
             return self._connection.execute(sql, values)
 
     def _rows(self, sql: str, *values: object) -> list[sqlite3.Row]:
         """All rows, read at once: what is damaged in them is an error of the file."""
-        with plain_errors(self._path), profiled(Activity.RECORD):
+        with plain_errors(self.path), profiled(Activity.RECORD):
             return self._connection.execute(sql, values).fetchall()
+
+    def _validated(self, model: type[R], sql: str, *values: object) -> list[R]:
+        """All rows, validated as *model*."""
+        return [read_row(model, row, self.path) for row in self._rows(sql, *values)]

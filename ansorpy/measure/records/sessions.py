@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ansorpy.measure.records.rows import EventRow, Session, read_row
+from ansorpy.measure.records.rows import EventRow, Session
 from ansorpy.measure.records.schema import Store, is_read_only, transaction
 from ansorpy.measure.workers.processes import described_process, is_running, process_identity
 
@@ -50,8 +50,8 @@ class SessionStore(Store):
     def current(self) -> int:
         """Number of this run's session, which is recorded on first use."""
         if self.begun is None:
-            if is_read_only(self._path):
-                _LOG.warning("%s cannot be written: what this run records is lost", self._path)
+            if is_read_only(self.path):
+                _LOG.warning("%s cannot be written: what this run records is lost", self.path)
             row = self._do(
                 "INSERT INTO sessions (process, seed, versions, started_at) VALUES (?, ?, ?, ?)",
                 process_identity(), self._seed, json.dumps(self._versions), time.time(),
@@ -65,7 +65,7 @@ class SessionStore(Store):
         """As :func:`.transaction`; a session that is recorded in one that fails has not begun."""
         begun = self.begun
         try:
-            with transaction(self._connection, self._path):
+            with transaction(self._connection, self.path):
                 yield
         except BaseException:
             self.begun = begun
@@ -73,8 +73,7 @@ class SessionStore(Store):
 
     def all(self) -> list[Session]:
         """All runs that wrote to this file, in order."""
-        rows = self._rows("SELECT * FROM sessions ORDER BY id")
-        return [read_row(Session, row, self._path) for row in rows]
+        return self._validated(Session, "SELECT * FROM sessions ORDER BY id")
 
     def others(self) -> list[int]:
         """The processes of the other runs that are writing to this file now."""
@@ -87,8 +86,7 @@ class SessionStore(Store):
         """Whether the run with this number is this one, or still running."""
         if session == self.begun:
             return True
-        rows = self._rows("SELECT * FROM sessions WHERE id = ?", session)
-        owners = [read_row(Session, row, self._path) for row in rows]
+        owners = self._validated(Session, "SELECT * FROM sessions WHERE id = ?", session)
         return any(o.ended_at is None and is_running(o.process) for o in owners)
 
     def log(self, kind: str, body: Mapping[str, object]) -> None:
@@ -100,8 +98,9 @@ class SessionStore(Store):
 
     def events(self, session: int) -> list[EventRow]:
         """The events of one run, in order."""
-        rows = self._rows("SELECT * FROM events WHERE session = ? ORDER BY id", session)
-        return [read_row(EventRow, row, self._path) for row in rows]
+        return self._validated(
+            EventRow, "SELECT * FROM events WHERE session = ? ORDER BY id", session
+        )
 
     def note_ending(self, reason: str) -> None:
         """Record why the search stopped; the session keeps the last reason.

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from ansorpy.arrays import Array
+from ansorpy.arrays import Array, Floats
 from ansorpy.codegen.llvm.objects.timing import bench_address
 from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost
 from ansorpy.ir.analysis.magnitude import magnitude_of
@@ -29,7 +29,7 @@ from ansorpy.measure.build.built import Built, built_from_parts
 from ansorpy.measure.check.compare import Comparison, compare, least_scale, sample_points, tolerance
 from ansorpy.measure.check.compare import stated_error as error_of
 from ansorpy.measure.check.flips import may_flip, without_flips
-from ansorpy.measure.probe.loops import busy_address
+from ansorpy.measure.probe.loops import team_kernel
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.device import Candidate, OpenTask, TaskOpener
 from ansorpy.measure.run.host import HostTask
@@ -174,7 +174,6 @@ class RunSession:
             return time_interleaved(
                 [candidate.burst for candidate in candidates],
                 request.policy,
-                request.rounds,
                 self._undisturbed,
                 [candidate.unit for candidate in candidates],
                 lambda: end - time.perf_counter(),
@@ -284,9 +283,9 @@ def _at_points(
     if op.dtype.is_float:  # what the type cannot hold is infinite, or zero, in both
         with np.errstate(over="ignore"):
             want = want.astype(got.dtype).astype(np.float64)
-    picked = got[tuple(points.T)].astype(np.float64)
-    own = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
-    scale = max(own, least)
+    values = got.astype(np.float64)
+    picked = values[tuple(points.T)]
+    scale = max(least, _largest(values), _largest(want))
     if may_flip(dag, op):
         picked = without_flips(picked, want.astype(got.dtype), allowed, least)
         off = ~np.isclose(picked, want, rtol=0.0, atol=allowed * scale, equal_nan=True)
@@ -298,13 +297,18 @@ def _at_points(
         return found
     difference = np.abs(np.where(np.isfinite(want), picked - want, 0.0))
     worst = int(difference.argmax())
-    error = float(difference[worst]) / scale if scale else float(difference[worst])
+    error = float(difference[worst]) / scale if scale else 0.0
     if error <= allowed:
         return Comparison(error, "")
     at = ", ".join(str(int(i)) for i in points[worst])
     return Comparison(
         error, f"{op.name}[{at}] is {picked[worst]:.9g}, the interpreter's is {want[worst]:.9g}"
     )
+
+
+def _largest(values: Floats) -> float:
+    """The largest absolute value of the finite ones."""
+    return float(np.abs(values).max(initial=0.0, where=np.isfinite(values)))
 
 
 def _timed(
@@ -372,7 +376,7 @@ def warm_up() -> None:
     Otherwise the first candidate would pay for this out of the second or so that it is allowed.
     """
     bench_address()
-    busy_address()
+    team_kernel("busy")
 
 
 def make_handlers() -> Mapping[str, Handler]:

@@ -11,7 +11,6 @@ import math
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.devices import devices_of
@@ -51,9 +50,5 @@ def checked(task: Task, state: State, built: Built, seed: int) -> MeasureResult:
 
 def points_of(task: Task) -> int:
     """How many points of each output of *task* to check: fewer of long sums."""
-    terms = sum(
-        math.prod(axis.extent for axis in op.reduce_axes)
-        for op in task.dag.ops
-        if isinstance(op, ComputeOp)
-    )
+    terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in task.dag.computes)
     return min(_MOST_POINTS, max(_LEAST_POINTS, _TERMS // max(1, terms)))

@@ -21,7 +21,7 @@ from threading import Event, Lock, Thread, Timer
 
 from ansorpy.deadline import OutOfTime, left_s, until
 from ansorpy.errors import AnsorpyError
-from ansorpy.measure.workers.processes import described_process
+from ansorpy.measure.workers.processes import described_process, usable_cores
 from ansorpy.profiler import Activity, profiled
 
 __all__ = ["PATIENCE_S", "WAIT_S", "Undisputed", "WaitLog", "holders", "lock_cores", "lock_gpus"]
@@ -75,7 +75,7 @@ class Undisputed:
         has_all = False
         with ExitStack() as locks:
             with suppress(OutOfTime), until(time.monotonic() + self._wait_s):
-                locks.enter_context(lock_cores(sorted(os.sched_getaffinity(0))))
+                locks.enter_context(lock_cores(usable_cores()))
                 locks.enter_context(lock_gpus(self._gpus))
                 has_all = True
             if not has_all and self._wait_s:

@@ -69,7 +69,6 @@ class RetimeRequest(_Message):
 
     built: list[dict[str, object]]
     blobs: list[int]
-    rounds: int
     within_s: float
     policy: TimingPolicy
 

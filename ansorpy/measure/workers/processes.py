@@ -1,4 +1,4 @@
-"""Identify processes even when their process IDs are reused, and have one end with its parent."""
+"""What the kernel says about processes, even when their IDs are reused, and about their cores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["described_process", "die_with_parent", "is_running", "process_identity", "queued_s"]
+__all__ = [
+    "described_process", "die_with_parent", "is_running", "process_identity", "queued_s",
+    "stat_fields", "usable_cores",
+]  # fmt: skip
 
 _SHOWN = 80
 """Characters of a command line that are shown."""
@@ -50,6 +53,11 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
+def usable_cores() -> list[int]:
+    """The cores that this process may run on, by number."""
+    return sorted(os.sched_getaffinity(0))
+
+
 def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
@@ -70,17 +78,17 @@ def queued_s(pid: int, cores: int) -> dict[str, float]:
 
 def _processor_s(pid: int) -> float:
     """CPU seconds used by *pid* so far, over all threads; 0 when there is no such process."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
 def _start_ticks(pid: int) -> str:
     """Start time of a process in clock ticks since boot; empty for no process or a zombie."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return "" if not fields or fields[0] in "ZX" else fields[19]
 
 
-def _stat(pid: int) -> list[str]:
+def stat_fields(pid: int) -> list[str]:
     """Fields of /proc/PID/stat from the third (state) on; empty when the process is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

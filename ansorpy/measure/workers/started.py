@@ -27,6 +27,7 @@ from typing import IO
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers import fork_server
 from ansorpy.measure.workers.fork_server import MOST_BYTES, Order
+from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.measure.workers.protocol import Decoder
 
 __all__ = ["Kind", "Process", "Started", "start_server", "started"]
@@ -181,7 +182,7 @@ def _order(kind: Kind, descriptors: list[int]) -> None:
         server = _running()
         order = Order(
             module=kind.module,
-            cores=kind.cores or tuple(sorted(os.sched_getaffinity(0))),
+            cores=kind.cores or tuple(usable_cores()),
             memory_bytes=kind.memory_bytes,
             environment={**server.changed_variables(), **kind.environment},
         )

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.runtime.native import Entry, traced_entry
 from ansorpy.target import Target
-from ansorpy.writable import demand_writable
+from ansorpy.writable import demand_writable, replacing
 
 __all__ = ["CRuntime"]
 
@@ -82,26 +81,17 @@ class CRuntime:
         name = library_name(path)
         packed = make_pool(plan, name)
         is_source = form_of(path) is Form.C
-        with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
-            source = Path(folder, f"{stem_of(path)}{Form.C.suffix}")
-            triple = "" if is_source else Target.host().triple
+        triple = "" if is_source else Target.host().triple
+        with replacing(path) as made:
+            source = made.with_name(f"{stem_of(path)}{Form.C.suffix}")
             metadata = _write(plan, name, packed, source, triple)
-            if is_source:
-                _move(source, path, packed)
-                return metadata
-            write_header(metadata, source)
-            library = Path(folder, path.name)
-            find_compiler().link(source, library, flags_of(style_of(plan.target)))
-            seal(library)
-            os.replace(library, path)
+            if not is_source:
+                write_header(metadata, source)
+                find_compiler().link(source, made, flags_of(style_of(plan.target)))
+                seal(made)
+            elif is_apart(packed):
+                os.replace(constants_file(source), constants_file(path))
         return metadata
-
-
-def _move(source: Path, path: Path, pool: NDArray[np.uint8]) -> None:
-    """Move the complete C file *source*, and its constants if they are large, to *path*."""
-    if is_apart(pool):
-        os.replace(constants_file(source), constants_file(path))
-    os.replace(source, path)
 
 
 def _write(

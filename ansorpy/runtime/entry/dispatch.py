@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ansorpy.codegen.llvm.emit.text import ATTRIBUTES, FunctionText
-from ansorpy.runtime.entry.text import metadata_global
+from ansorpy.runtime.entry.text import PARAMETERS, metadata_global
 from ansorpy.runtime.status import Status
 
 __all__ = ["emit_dispatch"]
-
-_PARAMETERS = {
-    "plan": "ptr %inputs, ptr %outputs, i32 %threads, ptr %bytes",
-    "run": "ptr %context, ptr %inputs, ptr %outputs, i32 %threads",
-}
 
 
 def emit_dispatch(name: str, versions: Sequence[str], triple: str, metadata: str) -> str:
@@ -25,9 +21,9 @@ def emit_dispatch(name: str, versions: Sequence[str], triple: str, metadata: str
     """
     declared = [f"declare i32 @{version}_init()" for version in versions]
     declared += [
-        f"declare i32 @{version}_{function}({kinds})"
+        re.sub(r" %\w+", "", f"declare i32 @{version}_{function}({parameters})")
         for version in versions
-        for function, kinds in (("plan", "ptr, ptr, i32, ptr"), ("run", "ptr, ptr, ptr, i32"))
+        for function, parameters in PARAMETERS.items()
     ]
     parts = [
         f'target triple = "{triple}"\n',
@@ -35,7 +31,7 @@ def emit_dispatch(name: str, versions: Sequence[str], triple: str, metadata: str
         "@chosen = internal global i32 -1, align 4",
         metadata_global(name, metadata),
         _emit_init(name, versions),
-        *(_emit_call(name, function, versions) for function in _PARAMETERS),
+        *(_emit_call(name, function, versions) for function in PARAMETERS),
         f"{ATTRIBUTES}\n",
     ]
     return "\n".join(parts)
@@ -58,7 +54,7 @@ def _emit_init(name: str, versions: Sequence[str]) -> str:
 
 
 def _emit_call(name: str, function: str, versions: Sequence[str]) -> str:
-    parameters = _PARAMETERS[function]
+    parameters = PARAMETERS[function]
     text = FunctionText(f"i32 @{name}_{function}({parameters})")
     chosen = text.define("load atomic i32, ptr @chosen acquire, align 4")
     for number, version in enumerate(versions):

@@ -6,9 +6,6 @@ keeps all state in the context and the caller's tensors, so several contexts can
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from ansorpy.codegen.llvm.emit.text import ATTRIBUTES, FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import stamp_source
@@ -20,14 +17,14 @@ from ansorpy.runtime.cpu_features import is_x86
 from ansorpy.runtime.entry.cpu_check import CHECK, emit_cpu_check
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
+from ansorpy.runtime.entry.source import BUSY, DONE, NEW, EntrySource, constants
 from ansorpy.runtime.entry.text import at, metadata_global, require
-from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.data_object import has_large_sections
 from ansorpy.runtime.library.storage import Places
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
 
-__all__ = ["EntrySource", "baseline", "build_entry", "emit_entry"]
+__all__ = ["baseline", "build_entry", "emit_entry"]
 
 _PAGE = 4096
 """The smallest page size of any supported machine."""
@@ -38,37 +35,6 @@ _MEMORY = (
     "declare ptr @aligned_alloc(i64, i64)",
     "declare void @free(ptr)",
 )
-_NEW, _BUSY, _DONE = 0, 1, 2
-"""States of ``init``; after it has returned status *code*, the state is ``_DONE + code``."""
-
-
-@dataclass(frozen=True)
-class EntrySource:
-    """Input for generating an entry.
-
-    Args:
-        name: Prefix of all symbols.
-        places: Where the constants are; None if the loader stores the address of the packed ones in
-            ``<name>_pool``.
-        metadata: Contents of ``<name>_metadata``; omitted when empty.
-        features: CPU features that ``init`` checks.
-        is_timed: Each run writes the nanoseconds that each call took to the elements behind the
-            first of ``i64 <name>_stamps[1 + calls]``; only one run at a time is then possible.
-        is_traced: Timed calls are events, too (:mod:`ansorpy.codegen.llvm.threads.traced`).
-    """
-
-    plan: ExecutionPlan
-    name: str
-    places: Places | None = None
-    metadata: str = ""
-    features: tuple[str, ...] = ()
-    is_timed: bool = False
-    is_traced: bool = False
-
-    @property
-    def made_bytes(self) -> int:
-        """Bytes of the memory for constants that ``init`` packs."""
-        return 0 if self.places is None else self.places.made_bytes
 
 
 def build_entry(source: EntrySource) -> bytes:
@@ -101,14 +67,14 @@ def emit_entry(source: EntrySource) -> str:
         "declare i32 @sched_yield()",
         *_MEMORY,
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
-        f"@state = internal global i32 {_NEW}, align 4",
+        f"@state = internal global i32 {NEW}, align 4",
         *_constant_globals(source),
         emit_cpu_check(source.features),
         _emit_make_constants(source),
         _emit_init(source),
         *([emit_layout([told.dim for told in plan.told], plan.slots)] if plan.slots else []),
-        emit_plan(plan, source.name),
-        _emit_run(source),
+        emit_plan(source),
+        emit_run(source),
         f"{ATTRIBUTES}\n",
     ]
     return "\n".join(parts)
@@ -135,21 +101,6 @@ def _constant_globals(source: EntrySource) -> list[str]:
     return lines
 
 
-def _constants(text: FunctionText, source: EntrySource) -> Callable[[int], str]:
-    """A function that emits the address of each offset in the pool."""
-    places = source.places
-    if places is None:
-        pool = text.define(f"load ptr, ptr @{source.name}_pool, align 8")
-        return lambda offset: at(text, pool, offset)
-
-    def address(offset: int) -> str:
-        if offset in places.made:
-            return at(text, "@made", places.made[offset])
-        return at(text, f"@{places.symbol}", places.in_file[offset])
-
-    return address
-
-
 def _emit_make_constants(source: EntrySource) -> str:
     """Emit ``i32 @make_constants()``, which packs constants, touches the pages of those that are
     packed already, and returns a status."""
@@ -174,7 +125,7 @@ def _emit_make_constants(source: EntrySource) -> str:
 def _emit_pack(source: EntrySource, places: Places) -> str:
     """Emit ``i32 @pack(ptr %scratch)``, which calls the plan's packs."""
     text, plan = FunctionText("internal i32 @pack(ptr %scratch)"), source.plan
-    constant, start = _constants(text, source), workspace_bytes(plan)
+    constant, start = constants(text, source), workspace_bytes(plan)
 
     def address(argument: Argument) -> str:
         if argument.region is MemoryRegion.RAW:
@@ -205,7 +156,7 @@ def _emit_touch(text: FunctionText, base: str, size: int) -> None:
 def _emit_init(source: EntrySource) -> str:
     """Emit ``init``: the first caller does the work; other callers wait and get its status."""
     text = FunctionText(f"i32 @{source.name}_init()")
-    pair = text.define(f"cmpxchg ptr @state, i32 {_NEW}, i32 {_BUSY} acq_rel acquire")
+    pair = text.define(f"cmpxchg ptr @state, i32 {NEW}, i32 {BUSY} acq_rel acquire")
     first = text.define(f"extractvalue {{ i32, i1 }} {pair}, 1")
     text.branch_if(first, "work", "look")
     text.start_block("work")
@@ -217,24 +168,15 @@ def _emit_init(source: EntrySource) -> str:
     text.branch("finish")
     text.start_block("finish")
     code = text.define(f"phi i32 [ {made}, %make ], [ {Status.WRONG_CPU.value}, %refuse ]")
-    text.emit(f"store atomic i32 {text.define(f'add i32 {code}, {_DONE}')}, "
+    text.emit(f"store atomic i32 {text.define(f'add i32 {code}, {DONE}')}, "
               "ptr @state release, align 4")  # fmt: skip
     text.emit(f"ret i32 {code}")
     text.start_block("look")
     state = text.define("load atomic i32, ptr @state acquire, align 4")
-    text.branch_if(text.define(f"icmp eq i32 {state}, {_BUSY}"), "wait", "answer")
+    text.branch_if(text.define(f"icmp eq i32 {state}, {BUSY}"), "wait", "answer")
     text.start_block("wait")
     text.emit("call i32 @sched_yield()")
     text.branch("look")
     text.start_block("answer")
-    text.emit(f"ret i32 {text.define(f'sub i32 {state}, {_DONE}')}")
+    text.emit(f"ret i32 {text.define(f'sub i32 {state}, {DONE}')}")
     return text.render()
-
-
-def _emit_run(source: EntrySource) -> str:
-    def is_ready(text: FunctionText) -> str:
-        state = text.define("load atomic i32, ptr @state acquire, align 4")
-        return f"icmp eq i32 {state}, {_DONE}"
-
-    stamps = f"@{source.name}_stamps" if source.is_timed else None
-    return emit_run(source.plan, source.name, is_ready, lambda t: _constants(t, source), stamps)

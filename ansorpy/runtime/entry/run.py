@@ -16,8 +16,9 @@ from ansorpy.runtime.control import Argument, BranchSteps, MemoryRegion, Planned
 from ansorpy.runtime.entry.aliases import check_aliases
 from ansorpy.runtime.entry.control import Flow
 from ansorpy.runtime.entry.sizes import Sizes, emit_size
+from ansorpy.runtime.entry.source import DONE, EntrySource, constants
 from ansorpy.runtime.entry.tensors import TENSOR_BYTES, difference, extent_of, place_of
-from ansorpy.runtime.entry.text import aligned, at, require, return_unless
+from ansorpy.runtime.entry.text import PARAMETERS, aligned, at, require, return_unless
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.status import Status
@@ -28,13 +29,12 @@ Address = Callable[[Argument], str]
 """Emits the address of an argument."""
 
 
-def emit_plan(plan: ExecutionPlan, name: str) -> str:
+def emit_plan(source: EntrySource) -> str:
     """Emit ``plan``: the outputs' shapes, and the bytes of the context.
 
     A context has the arena, the largest workspace of any call, and padding for its alignment.
     """
-    parameters = "ptr %inputs, ptr %outputs, i32 %threads, ptr %bytes"
-    text = FunctionText(f"i32 @{name}_plan({parameters})")
+    plan, text = source.plan, FunctionText(f"i32 @{source.name}_plan({PARAMETERS['plan']})")
     require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
     _require_pointers(text, "%inputs", "%outputs", "%bytes")
     sizes = _sizes(text, plan)
@@ -56,22 +56,11 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
     return text.render()
 
 
-def emit_run(
-    plan: ExecutionPlan,
-    name: str,
-    is_ready: Callable[[FunctionText], str],
-    constants: Callable[[FunctionText], Callable[[int], str]],
-    stamps: str | None,
-) -> str:
-    """Emit ``run``, which returns the status of the first call that fails, else 0.
-
-    Args:
-        is_ready: Emits a condition: ``init`` has succeeded.
-        constants: Given the function, returns what emits the address of an offset in the pool.
-        stamps: The address to which the times of calls are written, if any.
-    """
-    text = FunctionText(f"i32 @{name}_run(ptr %context, ptr %inputs, ptr %outputs, i32 %threads)")
-    require(text, is_ready(text), Status.NOT_INITIALISED)
+def emit_run(source: EntrySource) -> str:
+    """Emit ``run``, which returns the status of the first call that fails, else 0."""
+    plan, text = source.plan, FunctionText(f"i32 @{source.name}_run({PARAMETERS['run']})")
+    state = text.define("load atomic i32, ptr @state acquire, align 4")
+    require(text, f"icmp eq i32 {state}, {DONE}", Status.NOT_INITIALISED)
     require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
     _require_pointers(text, "%context", "%inputs", "%outputs")
     sizes, largest = _sizes(text, plan), list(map(plan.at_most, plan.outputs))
@@ -90,7 +79,7 @@ def emit_run(
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
         places, arena_bytes = sizes.layout(plan.slots)
-    workspace, constant = at(text, arena, arena_bytes), constants(text)
+    workspace, constant = at(text, arena, arena_bytes), constants(text, source)
     flow = Flow(text, plan, sizes)
 
     def address(argument: Argument) -> str:
@@ -107,21 +96,19 @@ def emit_run(
             base = at(text, arena, offset)
         return flow.moved(at(text, base, sizes.value(argument.offset)), argument.strides)
 
+    stamps = f"@{source.name}_stamps" if source.is_timed else None
     calls = _Calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
-    _emit_all(plan, calls, flow, sizes)
+    _Parts(plan, calls, flow, sizes).emit(nested(len(plan.steps), plan.controls), ())
     if plan.counted:
         _store_shapes(text, plan.outputs, sizes)
     text.emit("ret i32 0")
     return text.render()
 
 
-def _emit_all(plan: ExecutionPlan, calls: _Calls, flow: Flow, sizes: Sizes) -> None:
-    """Emit all calls; each size that one tells is known to those behind it."""
-    _Parts(plan, calls, flow, sizes).emit(nested(len(plan.steps), plan.controls), ())
-
-
 @dataclass(frozen=True)
 class _Parts:
+    """Calls, loops and branches; each size that one tells is known to those behind it."""
+
     plan: ExecutionPlan
     calls: _Calls
     flow: Flow
@@ -152,9 +139,7 @@ class _Parts:
             if around and own:
                 self.calls.prepare(around[-1], self.plan.controls)
 
-    def _control(
-        self, part: Inside[PlannedControl], around: tuple[PlannedControl, ...]
-    ) -> None:  # fmt: skip
+    def _control(self, part: Inside[PlannedControl], around: tuple[PlannedControl, ...]) -> None:
         control = part.control
         bodies = part.split(control.middle) if isinstance(control, BranchSteps) else (part.parts,)
         emits = [partial(self.emit, body, (*around, control)) for body in bodies]

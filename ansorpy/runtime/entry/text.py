@@ -7,8 +7,14 @@ from ansorpy.ir.strides import ALIGNMENT_BYTES
 from ansorpy.runtime.status import Status
 
 __all__ = [
-    "aligned", "at", "larger", "metadata_global", "require", "return_unless",
+    "PARAMETERS", "aligned", "at", "larger", "metadata_global", "require", "return_unless",
 ]  # fmt: skip
+
+PARAMETERS = {
+    "plan": "ptr %inputs, ptr %outputs, i32 %threads, ptr %bytes",
+    "run": "ptr %context, ptr %inputs, ptr %outputs, i32 %threads",
+}
+"""Those of the functions of the C interface."""
 
 
 def metadata_global(name: str, metadata: str) -> str:

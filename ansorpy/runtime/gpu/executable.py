@@ -26,7 +26,7 @@ from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.gpu.branches import ordered, workspaces
 from ansorpy.runtime.gpu.operands import DeviceOperand, operand
 from ansorpy.runtime.sharing import refuse_overlap
-from ansorpy.runtime.sizes import Ports, SizedPorts
+from ansorpy.runtime.sizes import Ports, SizedPorts, sizes_told
 
 __all__ = ["GpuExecutable", "PreparedRun", "TimedGpuExecutable"]
 
@@ -144,10 +144,7 @@ class GpuExecutable:
         if self._sized is None:
             return (self._plan.inputs, self._plan.outputs), {}
         ports = self._sized.at(inputs)
-        return ports, {
-            told.dim: (ports[0][told.number].shape[told.axis] - told.offset) // told.scale
-            for told in self._sized.told
-        }
+        return ports, sizes_told(ports[0], self._sized.told, [port.shape for port in ports[0]])
 
     def _seconds(self, operands: Sequence[DeviceOperand], sizes: Sizes, number: int) -> float:
         """GPU seconds of *number* consecutive runs, without the copies around them.

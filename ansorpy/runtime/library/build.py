@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.codegen.llvm.objects.elf import MAGIC
 from ansorpy.codegen.llvm.objects.listing import assembly_of, ir_of
 from ansorpy.codegen.llvm.threads.team import ending_with_library, needs_team, team_object
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import UsageError
 from ansorpy.ir.strides import ALIGNMENT_BYTES
-from ansorpy.runtime.cpu_features import required_features
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.entry.dispatch import emit_dispatch
-from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry, emit_entry
+from ansorpy.runtime.entry.module import baseline, build_entry, emit_entry
+from ansorpy.runtime.entry.source import EntrySource
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.library.archive import write_archive
 from ansorpy.runtime.library.data_object import has_large_sections, write_data_object
@@ -39,8 +38,6 @@ from ansorpy.writable import replacing
 
 __all__ = ["build_program"]
 
-_ELF = b"\x7fELF"
-
 
 def build_program(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None) -> Metadata:
     """Write a program to *path* in the form that its suffix names; returns its metadata.
@@ -53,7 +50,8 @@ def build_program(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None)
             machine code.
         MissingDependency, CodegenError: There is no linker, or it failed.
     """
-    form, name, contents = form_of(path), library_name(path), Contents()
+    form, name = form_of(path), library_name(path)
+    contents = Contents(f"{name}_constants")
     sources = []
     for number, plan in enumerate(plans):
         prefix = name if len(plans) == 1 else f"{name}_v{number}"
@@ -62,9 +60,7 @@ def build_program(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None)
             whole = _listed(whole, path)
         if len(plans) > 1:
             whole = _prefixed(whole, f"v{number}_")
-        places = contents.add(whole, f"{name}_constants")
-        features = required_features(plan.target)
-        sources.append(EntrySource(whole, prefix, places, features=features))
+        sources.append(EntrySource(whole, prefix, contents.add(whole)))
     size = contents.size + sum(source.made_bytes for source in sources)
     refuse_size(size, plans[0].target)
     metadata = _metadata(name, sources, contents)
@@ -104,7 +100,7 @@ def _prefixed(plan: ExecutionPlan, prefix: str) -> ExecutionPlan:
 
     def other(step: PlanStep) -> PlanStep:
         symbol = step.code.symbol
-        if step.code.code.startswith(_ELF):
+        if step.code.code.startswith(MAGIC):
             image = renamed(step.code.code, {symbol: f"{prefix}{symbol}"})
         else:
             image = step.code.code.replace(f"@{symbol}".encode(), f"@{prefix}{symbol}".encode())
@@ -154,11 +150,6 @@ class _Program:
     def has_threads(self) -> bool:
         return any(needs_team(code.code) for code, _ in self.codes)
 
-    @property
-    def symbol(self) -> str:
-        """Name of the constants."""
-        return f"{self.name}_constants"
-
     def objects(self, folder: Path) -> Iterator[Path]:
         """Write the objects of the program to *folder*; the constants are last."""
         images = {f"task{k}.o": code.code for k, (code, _) in enumerate(self.codes)}
@@ -172,7 +163,7 @@ class _Program:
             path.write_bytes(image)
             yield path
         path = folder / "constants.o"
-        write_data_object(path, images["entry0.o"], self.symbol, self.contents.pieces)
+        write_data_object(path, images["entry0.o"], self.contents.symbol, self.contents.pieces)
         yield path
 
     def write_shared(self, path: Path) -> None:
@@ -183,8 +174,10 @@ class _Program:
     def write_static(self, path: Path, form: Form) -> None:
         """Write an archive or an object, in which only the functions of the interface have names
         that other programs may have."""
-        with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
-            made, members = Path(folder, path.name), [*self.objects(Path(folder))]
+        with replacing(path) as made:
+            folder = made.parent / "members"  # one of them may be called as the object is
+            folder.mkdir()
+            members = [*self.objects(folder)]
             images = {member: member.read_bytes() for member in members[:-1]}
             interface = {f"{self.name}_{function}" for function in FUNCTIONS}
             own = {s for image in images.values() for s in defined(image)} - interface
@@ -194,14 +187,13 @@ class _Program:
                 member.write_bytes(images[member])
             if form is Form.A:
                 symbols = {member: defined(image) for member, image in images.items()}
-                write_archive(made, {**symbols, members[-1]: [self.symbol]})
+                write_archive(made, {**symbols, members[-1]: [self.contents.symbol]})
             else:
                 find_linker(self.target).merge(made, members)
-            os.replace(made, path)
 
     def write_listing(self, path: Path, form: Form) -> None:
         """Write all code as one listing, which takes the constants in from the file beside it."""
-        machine = self.target
+        machine, symbol = self.target, self.contents.symbol
         modules = [(emit_entry(source), machine) for source in self.sources]
         modules += [(self.dispatch, machine)] if self.dispatch else []
         modules += [(code.code.decode(), target) for code, target in self.codes]
@@ -210,7 +202,7 @@ class _Program:
         text, flags = ir_of(modules), "al" if has_large_sections(machine) else "a"
         taken_in = (
             f'.pushsection {CONSTANTS},"{flags}"', f".balign {ALIGNMENT_BYTES}",
-            f".globl {self.symbol}", f".hidden {self.symbol}", f"{self.symbol}:",
+            f".globl {symbol}", f".hidden {symbol}", f"{symbol}:",
             f'.incbin "{constants_file(path).name}"', ".popsection",
         )  # fmt: skip
         if form is Form.ASM:

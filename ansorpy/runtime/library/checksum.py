@@ -85,9 +85,10 @@ def _mapped(path: Path) -> mmap.mmap:
     try:
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a shared library but empty"
-        raise ForeignFile(f"cannot read {path}: {reason}") from None
+    except OSError as error:
+        raise ForeignFile.unreadable(path, error) from None
+    except ValueError:
+        raise ForeignFile(f"cannot read {path}: it is not a shared library but empty") from None
 
 
 def changed(path: Path) -> ForeignFile:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import keyword
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ansorpy.codegen.compiler_driver import Driver, find_driver, to_linker
 from ansorpy.errors import UsageError
@@ -17,6 +15,7 @@ from ansorpy.runtime.library.checksum import seal
 from ansorpy.runtime.library.data_object import has_large_sections
 from ansorpy.runtime.library.forms import stem_of
 from ansorpy.target import Target
+from ansorpy.writable import replacing
 
 __all__ = [
     "FUNCTIONS", "MAX_BYTES", "Link", "Linker", "find_linker", "library_name", "linking",
@@ -55,30 +54,23 @@ class Linker(Driver):
         self.run(command, f"merge the objects of {output.name}")
 
     def shared_library(
-        self,
-        output: Path,
-        soname: str,
-        files: Sequence[Path],
-        *,
-        exports: Path | None = None,
-        needs: Sequence[str] = (),
+        self, output: Path, files: Sequence[Path], exports: Path, *, needs: Sequence[str] = ()
     ) -> None:
-        """Link *files* (objects, assembly, libraries) to *output*.
+        """Link *files* (objects, assembly, libraries) to *output*, under whose name it is loaded.
 
         Args:
-            exports: A version script; without it every global symbol is visible.
+            exports: A version script, which names the visible symbols.
             needs: Libraries, as linker options.
 
         Raises:
             CodegenError: The linker failed; the message is the linker's own.
         """
-        options = ["-shared", *to_linker("-soname", soname, "-z", "noexecstack")]
-        if exports is not None:
-            script = ("--version-script", str(exports))
-            options += to_linker(*script, "-z", "defs", "--as-needed")
-        libraries = ["-lm", *needs] if exports is not None else ["-nostdlib"]
-        whole = [*options, *map(str, files), *libraries, "-o", str(output)]
-        self.run(whole, f"link {soname}")
+        options = to_linker(
+            "-soname", output.name, "-z", "noexecstack", "--version-script", str(exports),
+            "-z", "defs", "--as-needed",
+        )  # fmt: skip
+        whole = ["-shared", *options, *map(str, files), "-lm", *needs, "-o", str(output)]
+        self.run(whole, f"link {output.name}")
 
 
 def find_linker(target: Target) -> Linker:
@@ -96,36 +88,30 @@ def library_name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Link:
-    """The library *name* while it is being made; its object files are put in ``folder``."""
+    """The library *name*, which is being made at *path*; its object files are put beside it."""
 
     name: str
-    soname: str
-    folder: Path
+    path: Path
     linker: Linker
 
-    def write(self, name: str, data: bytes) -> Path:
-        """Write *data* to the file *name* of the folder; returns its path."""
-        path = self.folder / name
-        path.write_bytes(data)
-        return path
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
 
     def link(self, files: Sequence[Path], *, needs: Sequence[str] = ()) -> None:
         """Link *files*; *needs*: libraries, as linker options."""
         names = " ".join(f"{self.name}_{function};" for function in FUNCTIONS)
-        exports = self.write("exports.map", f"{{ global: {names} local: *; }};\n".encode())
-        self.linker.shared_library(
-            self.folder / self.soname, self.soname, files, exports=exports, needs=needs
-        )
+        exports = self.folder / "exports.map"
+        exports.write_text(f"{{ global: {names} local: *; }};\n", encoding="ascii")
+        self.linker.shared_library(self.path, files, exports, needs=needs)
 
 
 @contextmanager
 def linking(name: str, path: Path, linker: Linker) -> Iterator[Link]:
     """Make library *name*; it is moved to *path* when the context exits without an error."""
-    with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
-        link = Link(name, path.name, Path(folder), linker)
-        yield link
-        seal(link.folder / link.soname)
-        os.replace(link.folder / link.soname, path)
+    with replacing(path) as made:
+        yield Link(name, made, linker)
+        seal(made)
 
 
 def refuse_size(size: int, target: Target) -> None:

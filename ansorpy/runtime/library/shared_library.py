@@ -66,7 +66,7 @@ def open_library(path: Path) -> Library:
     """
     metadata, text, checked = read_library(path)
     if machine_of(path) != machine_of(_THIS):
-        arch = metadata.target.triple.split("-")[0]
+        arch = metadata.target.triple.split("-")[0] or "another processor"
         raise MissingDependency(f"{path} was built for {arch}, which this machine cannot run")
     library = _opened(path, metadata, text)
     if checked is not None:

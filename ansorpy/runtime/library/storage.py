@@ -55,13 +55,14 @@ class Places:
 
 @dataclass
 class Contents:
-    """The constants in a library's file, equal ones once."""
+    """The constants in a library's file, equal ones once; *symbol* is their name."""
 
+    symbol: str
     size: int = 0
     pieces: list[memoryview] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)
 
-    def add(self, plan: ExecutionPlan, symbol: str) -> Places:
+    def add(self, plan: ExecutionPlan) -> Places:
         """Add what *plan* reads."""
         in_file = {offset: self._place(array) for offset, array in plan.direct}
         raw = tuple(map(self._place, plan.raw))
@@ -70,7 +71,7 @@ class Contents:
             for offset, count in results(step):
                 made[offset] = size
                 size += padded(count)
-        return Places(symbol, in_file, raw, made, size)
+        return Places(self.symbol, in_file, raw, made, size)
 
     def _place(self, array: Array) -> int:
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -42,7 +42,7 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     config, pkgconfig, include = (
         prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
     )  # fmt: skip
-    header, example = beside(include / file)
+    header, _ = beside(include / file)
     demand_header(header.stem)
     demand_folders(config, pkgconfig, include)
     with replacing(installed) as made:
@@ -55,7 +55,6 @@ def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]
     }  # fmt: skip
     written = [installed]
     write_header(metadata, include / file)
-    example.unlink()
     written.append(header)
     for template, path in (
         ("library.hpp.j2", header.with_suffix(".hpp")),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from ansorpy.measure.build.built import built_from_parts
-from ansorpy.measure.build.handlers import BuildSession
+from ansorpy.measure.build.handlers import build
 from ansorpy.measure.check.reference import reference_state
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.handlers import RunSession
@@ -82,15 +82,11 @@ def _boast(message: Message) -> Message:
     return Message("measured", given | {"seconds": [-1e-9]})
 
 
-def _swapped(session: BuildSession) -> Handler:
+def _swapped(message: Message) -> Message:
     """Build the same schedule of a definition that subtracts where the right one multiplies."""
-
-    def build(message: Message) -> Message:
-        definition, steps = message.blobs
-        other = definition.replace(b'"*"', b'"-"')
-        return session.build(Message(message.kind, message.fields, (other, steps)))
-
-    return build
+    definition, steps = message.blobs
+    other = definition.replace(b'"*"', b'"-"')
+    return build(Message(message.kind, message.fields, (other, steps)))
 
 
 def _faulty(good: Handler, bad: Mapping[str, Handler], fault: Callable[[Message], str]) -> Handler:
@@ -103,16 +99,16 @@ def _faulty(good: Handler, bad: Mapping[str, Handler], fault: Callable[[Message]
 
 def make_handlers() -> Mapping[str, Handler]:
     """Handlers of build and of run workers."""
-    known, builds, runs = payload.make_handlers(), BuildSession(), RunSession().handlers()
+    known, runs = payload.make_handlers(), RunSession().handlers()
     bad = {
         "hang": known["sleep"], "exit": _exit, "segfault": known["segfault"], "junk": known["junk"],
         "torn": known["torn"], "deaf": known["deaf"], "fill": _fill, "echo": known["echo"],
-        "boast": _boast, "swap": _swapped(builds),
+        "boast": _boast, "swap": _swapped,
     }  # fmt: skip
     bad["hang"] = lambda message: known["sleep"](Message("sleep", {"s": 60.0}))
     return {
         **runs,
-        "build": _faulty(builds.build, bad, lambda m: fault_of(m.blobs[1], BUILDING)),
+        "build": _faulty(build, bad, lambda m: fault_of(m.blobs[1], BUILDING)),
         "measure": _faulty(runs["measure"], bad, lambda m: fault_of(_code(m), RUNNING)),
     }
 

@@ -8,7 +8,7 @@ from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.deadline import until
 from ansorpy.measure.build.builder import Builder, build_requests, task_symbol
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.build.handlers import BuildSession
+from ansorpy.measure.build.handlers import build
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.workers.messages import BuildRequest
@@ -111,11 +111,10 @@ def test_equal_code_is_compiled_once_in_a_worker():
         for state in (tiled(dag, 2).pack("C", "B"), tiled(dag, 4).pack("C", "B"))
     ]
     compile_ir.cache_clear()
-    session = BuildSession()
-    answers = [session.build(message) for message in messages]
+    answers = [build(message) for message in messages]
     assert [answer.kind for answer in answers] == ["built", "built"]
     made = compile_ir.cache_info().misses
-    assert [session.build(message).blobs for message in messages] == [a.blobs for a in answers]
+    assert [build(message).blobs for message in messages] == [a.blobs for a in answers]
     assert compile_ir.cache_info().misses == made
 
 
@@ -124,9 +123,9 @@ def test_constants_that_are_not_in_the_caches_are_asked_for_ahead():
     state, (j0, j1) = tiled(dag).split("C", "j", (16,))
     i, _, _, k = state.stage("C").iters
     state = state.reorder("C", [j0, i, k, j1]).vectorize("C", [j1]).pack("C", "B")
-    session, blobs = BuildSession(), {}
+    blobs = {}
     for between in (0, 1 << 22, 1 << 27):
         [message] = build_requests(task_of(dag, reuse_distance_bytes=between), [state])
         same_name = Message(message.kind, {**message.fields, "symbol": "k"}, message.blobs)
-        blobs[between] = session.build(same_name).blobs
+        blobs[between] = build(same_name).blobs
     assert blobs[0] != blobs[1 << 22] == blobs[1 << 27]

@@ -11,7 +11,7 @@ import pytest
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
 from ansorpy.measure.probe.disturbance import CoreProbe, Watch
-from ansorpy.measure.probe.loops import RELAY_LAPS, relay_address
+from ansorpy.measure.probe.loops import RELAY_LAPS, team_kernel
 
 
 def taking(*times: Sequence[float], then: float = 1.0) -> Callable[[], float]:
@@ -56,6 +56,6 @@ def test_threads_hand_the_token_around_or_give_up():
     for _ in range(20):
         before = int(token[0])
         status, _ = bench(
-            relay_address(), [[0]], token.ctypes.data, threads=2, warmup=0, count=1
+            team_kernel("relay"), [[0]], token.ctypes.data, threads=2, warmup=0, count=1
         )  # fmt: skip
         assert status == 0 and 0 < token[0] - before <= 2 * RELAY_LAPS

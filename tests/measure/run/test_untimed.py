@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ansorpy.ir.builders import sum
+from ansorpy.ir.builders import select, sum
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build_lowered
@@ -42,6 +43,17 @@ def test_a_wrong_program_is_found_at_a_point() -> None:
     result = checked(task, wrong, _built(wrong), seed=0)
     assert result.kind is TrialKind.WRONG_RESULT
     assert "the interpreter's is" in result.reason
+
+
+def test_zeros_are_not_taken_for_small_values() -> None:
+    a = placeholder((24, 17), name="A")
+    small = compute((24, 17), lambda i, j: a[i, j] * 1e-12, name="C")
+    zero = compute((24, 17), lambda i, j: select(a[i, j] > 1e30, a[i, j], 0.0), name="C")
+    task, right, wrong = (
+        task_of(ComputeDAG.of([a, small])), State.initial([a, small]), State.initial([a, zero]),
+    )  # fmt: skip
+    assert checked(task, right, _built(right), seed=0).kind is TrialKind.CHECKED
+    assert checked(task, wrong, _built(wrong), seed=0).kind is TrialKind.WRONG_RESULT
 
 
 def test_code_that_cannot_be_loaded_is_an_error_of_the_program() -> None:

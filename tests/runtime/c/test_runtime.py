@@ -91,6 +91,16 @@ def test_c_files_compile_without_warnings_and_run(rng: Rng, tmp_path: Path) -> N
     assert "output0[0] = " in done.stdout
 
 
+def test_a_library_for_another_machine_is_refused(rng: Rng, tmp_path: Path) -> None:
+    model(rng)[0].export(tmp_path / "net.c")
+    library = compiled(tmp_path, "net.c")
+    content = bytearray(library.read_bytes())
+    content[18:20] = (243).to_bytes(2, "little")  # RISC-V
+    library.write_bytes(content)
+    with pytest.raises(MissingDependency, match="was built for another processor, which this"):
+        ap.load(str(library))
+
+
 def test_large_constants_are_a_file_beside(
     rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

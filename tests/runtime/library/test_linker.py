@@ -63,4 +63,4 @@ def test_the_linkers_own_words_are_shown(tmp_path: Path, monkeypatch: pytest.Mon
     machine(tmp_path, monkeypatch, "cc")
     (tmp_path / "cc").write_text("#!/bin/sh\necho no such relocation >&2\nexit 1\n")
     with pytest.raises(CodegenError, match="cannot link x.so: no such relocation"):
-        find_linker(HOST).shared_library(tmp_path / "x.so", "x.so", [])
+        find_linker(HOST).shared_library(tmp_path / "x.so", [], tmp_path / "x.map")

@@ -87,8 +87,8 @@ def test_init_makes_what_is_larger_bit_by_bit(rng: Rng, tmp_path: Path) -> None:
         [got] = load(path).run(None, {"X": x})
         np.testing.assert_array_equal(got, want)
         whole = stored(plan(network([spread()], b)), pack, "net")
-        contents = Contents()
-        contents.add(whole, "net_constants")
+        contents = Contents("net_constants")
+        contents.add(whole)
         sizes[pack] = contents.size
     assert sizes == {Pack.AT_INIT: 192, Pack.IN_FILE: 3584}
 
@@ -108,8 +108,8 @@ def test_a_constant_that_is_read_as_it_is_serves_packing_too(rng: Rng, tmp_path:
 
 def test_equal_constants_are_stored_once(rng: Rng) -> None:
     b = rng.standard_normal(COLUMNS, dtype=np.float32)
-    contents = Contents()
-    places = [contents.add(plan(network([plain()], array)), "net") for array in (b, b.copy(), -b)]
+    contents = Contents("net_constants")
+    places = [contents.add(plan(network([plain()], array))) for array in (b, b.copy(), -b)]
     assert places[0] == places[1] != places[2]
     assert contents.size == 2 * 192
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -66,11 +67,11 @@ def test_calls_before_init_and_without_a_version(rng: np.random.Generator, tmp_p
 def test_constants_are_shared(rng: np.random.Generator, tmp_path: Path) -> None:
     layers = [programs.constants(rng), programs.constants(rng)]
     both = plans([Target.parse("x86-64-v2"), HOST], layers)
-    contents = Contents()
+    contents = Contents("net_constants")
     for plan in both:
-        contents.add(stored(plan, Pack.AT_INIT, "net", 2), "net_constants")
-    one = Contents()
-    one.add(both[0], "net_constants")
+        contents.add(stored(plan, Pack.AT_INIT, "net", 2))
+    one = Contents("net_constants")
+    one.add(both[0])
     assert contents.size == one.size  # all of it as the model has it
 
 
@@ -88,3 +89,16 @@ def test_versions_are_for_x86(rng: np.random.Generator, tmp_path: Path) -> None:
     both = plans([HOST, Target.parse("aarch64-linux-gnu")], layers)
     with pytest.raises(UsageError, match="net.a cannot have a version for aarch64-linux-gnu"):
         export_versions(both, tmp_path / "net.a")
+
+
+def test_a_full_disk_is_an_error_of_the_file(
+    rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = [programs.constants(rng), programs.constants(rng)]
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*net\.so"):
+        export_versions(plans([Target.parse("x86-64-v2"), HOST], layers), tmp_path / "net.so")

@@ -185,6 +185,15 @@ def test_the_headers_of_a_library_have_no_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_other_files_of_the_prefix_stay(tmp_path: Path) -> None:
+    own = tmp_path / "include" / "twice_example.c"
+    own.parent.mkdir()
+    own.write_text("int mine;")
+    assert main(["package", str(twice(tmp_path)), "--cmake", "-o", str(tmp_path)]) == 0
+    assert own.read_text() == "int mine;"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_an_installed_library_is_packaged_where_it_is(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     library = twice(tmp_path / "lib")

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import mmap
 
-__all__ = ["HEADER", "MAGIC", "PLACE", "SYMTAB", "Section", "Symbol", "sections_of", "symbols_of"]
+__all__ = [
+    "HEADER", "MAGIC", "PLACE", "SECTION", "SYMBOL", "SYMTAB", "Section", "Symbol", "sections_of",
+    "symbols_of",
+]  # fmt: skip
 
 Image: TypeAlias = "bytes | mmap.mmap"
 
@@ -20,8 +23,8 @@ SYMTAB = 2
 """The kind of a section with all symbols of an object."""
 PLACE = 24
 """Where a section's header has its offset and size, two words of 64 bits."""
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,14 @@ def sections_of(image: Image) -> list[Section]:
     table, each, count = fields[6], fields[11], fields[12]
     found = []
     for at in range(table, table + count * each, each):
-        name, kind, _, address, offset, size, link, info, _, _ = _SECTION.unpack_from(image, at)
+        name, kind, _, address, offset, size, link, info, _, _ = SECTION.unpack_from(image, at)
         found.append(Section(at, name, kind, address, offset, size, link, info))
     return found
 
 
 def symbols_of(image: Image, table: Section, names: Section) -> Iterator[Symbol]:
     """The symbols in the section *table*, whose names are in the section *names*."""
-    for at in range(table.offset, table.offset + table.size, _SYMBOL.size):
-        name, info, _, section, value, size = _SYMBOL.unpack_from(image, at)
+    for at in range(table.offset, table.offset + table.size, SYMBOL.size):
+        name, info, _, section, value, size = SYMBOL.unpack_from(image, at)
         start = names.offset + name
         yield Symbol(at, image[start : image.find(b"\0", start)], info, section, value, size)

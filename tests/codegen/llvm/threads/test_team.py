@@ -419,7 +419,7 @@ def linked(folder: Path) -> Path:
     exports.write_text("{ global: regions; local: *; };\n")
     path = folder / "net.so"
     find_linker(target).shared_library(
-        path, path.name, [folder / name for name in parts], exports=exports, needs=("-pthread",)
+        path, [folder / name for name in parts], exports, needs=("-pthread",)
     )
     return path
 
