@@ -45,8 +45,6 @@ class StoppableRunner:
         self.stop()
         return self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult] | None:
         self.stop()
-        return self.runner.retime(task, candidates, rounds=rounds)
+        return self.runner.retime(task, candidates)

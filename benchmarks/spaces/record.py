@@ -54,7 +54,7 @@ DRIFT = 1.5
 
 _KINDS = tuple(kind for kind in TrialKind if kind is not TrialKind.NOT_RECORDED)
 
-_POLICY = TimingPolicy(sample_s=0.002, slow_factor=10.0)
+_POLICY = TimingPolicy(sample_s=0.002, slow_factor=10.0, rounds=ROUNDS)
 """Programs ten times slower than the best are timed once, as their exact time does not matter."""
 
 
@@ -217,7 +217,7 @@ class _Recording:
         numbers = np.setdiff1d(fastest[np.isfinite(grid.times[fastest])], grid.again_rows)
         states = [self.fixed, *map(self._state, numbers)]
         runner.measure(self.task, [self.fixed], incumbent_s=None)  # makes the reference
-        fixed, *results = runner.retime(self.task, states, rounds=ROUNDS)
+        fixed, *results = runner.retime(self.task, states)
         bad = [r.reason for r in (fixed, *results) if not r.ok]
         if bad:
             raise VerificationFailed(f"a program that was timed does not run again: {bad[0]}")

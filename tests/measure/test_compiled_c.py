@@ -27,7 +27,7 @@ def test_candidates_are_checked_and_timed(name: str, rng) -> None:
     with open_machines("local", MeasureOptions(builders=1), target) as runner:
         results = runner.measure(task, [State.initial(task.dag), *states], incumbent_s=None)
         assert [r.kind for r in results] == [TrialKind.OK] * 3, [r.reason for r in results]
-        retimed = runner.retime(task, states, rounds=3)
+        retimed = runner.retime(task, states)
     assert retimed is not None and all(r.ok for r in retimed)
 
 

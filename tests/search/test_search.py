@@ -196,11 +196,9 @@ def test_retiming_reorders_the_finalists() -> None:
 class Unbuilding(FormulaRunner):
     """A runner that cannot build the first finalist again."""
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult]:
         lost = MeasureResult(TrialKind.BUILD_ERROR, reason="no room")
-        timed = super().retime(task, candidates[1:], rounds=rounds)
+        timed = super().retime(task, candidates[1:])
         assert timed is not None
         return [lost, *timed]
 
@@ -216,17 +214,15 @@ def test_a_finalist_that_is_lost_leaves_its_time_to_no_other() -> None:
 class Alone(FormulaRunner):
     """A runner that has lost all its machines by the end."""
 
-    def retime(self, task: Task, candidates: Sequence[State], *, rounds: int = 9) -> None:
+    def retime(self, task: Task, candidates: Sequence[State]) -> None:
         return None
 
 
 class Late(FormulaRunner):
     """A runner that has no time left for the first finalist."""
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        timed = super().retime(task, candidates[1:], rounds=rounds)
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult]:
+        timed = super().retime(task, candidates[1:])
         assert timed is not None
         return [out_of_time(), *timed]
 
@@ -256,10 +252,8 @@ class Compiling(FormulaRunner):
     def answer(self, task: Task, state: State) -> MeasureResult:
         return replace(super().answer(task, state), object_digest=self._digest(state))
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        timed = super().retime(task, candidates, rounds=rounds) or []
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult]:
+        timed = super().retime(task, candidates) or []
         digests = map(self._digest, candidates)
         return [replace(r, object_digest=d) for r, d in zip(timed, digests, strict=True)]
 
@@ -286,10 +280,8 @@ def test_a_time_is_recorded_only_with_the_code_that_took_it(tmp_path: Path, vers
 class FirstChanged(Compiling):
     """The first program is built to other code again."""
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        first, *others = super().retime(task, candidates, rounds=rounds)
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult]:
+        first, *others = super().retime(task, candidates)
         return [replace(first, object_digest="other"), *others]
 
 

@@ -456,9 +456,7 @@ class TimedRunner(FormulaRunner):
         time.sleep(max(left_s(), 0.0))
         return out_of_time()
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult]:
         self.given_s.append(left_s())
         return [out_of_time() for _ in candidates]
 
@@ -551,11 +549,9 @@ class Retimes(FormulaRunner):
 
     again: list[str] = field(default_factory=list)
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult] | None:
         self.again.append(task.key)
-        return super().retime(task, candidates, rounds=rounds)
+        return super().retime(task, candidates)
 
 
 def test_finalists_are_timed_again_once(tmp_path: Path) -> None:

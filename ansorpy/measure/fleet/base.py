@@ -8,14 +8,17 @@ from typing import Protocol
 from ansorpy.ir.task import Task
 from ansorpy.target import Target
 
-__all__ = ["BUILDER", "Fleet", "NodeHung", "NodeLost", "NodeUnfit", "Ticket", "kind_of", "offer"]
+__all__ = [
+    "BUILDER", "PREFIX", "Fleet", "NodeHung", "NodeLost", "NodeUnfit", "Ticket", "kind_of", "offer",
+]  # fmt: skip
 
 Ticket = Hashable
 """Handle of a pending call."""
 
-_PREFIX = "ansorpy_"
+PREFIX = "ansorpy_"
+"""Of the names of all resources that nodes offer."""
 
-BUILDER = f"{_PREFIX}builder"
+BUILDER = f"{PREFIX}builder"
 """Resource of nodes that build for others and time nothing; its amount has no meaning."""
 
 
@@ -71,7 +74,7 @@ def kind_of(target: Target) -> str:
 
     Its amount is the most threads a task may have.  The host is identified by its processor.
     """
-    return _PREFIX + (target.cpu if target.name == "host" else target.name)
+    return PREFIX + (target.cpu if target.name == "host" else target.name)
 
 
 def offer(threads: int) -> dict[str, int]:

@@ -21,6 +21,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import NodeHung, NodeLost, NodeUnfit
 from ansorpy.measure.fleet.calls import Calls
+from ansorpy.measure.fleet.patience import within_s
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, read_results, write_work
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
@@ -63,8 +64,8 @@ class Batch:
         incumbent_s: float | None,
         observer: Observer | None,
         *,
-        home: str | None = None,
-        keep: Callable[[Built], None] = lambda built: None,
+        home: str | None,
+        keep: Callable[[Built], None],
     ) -> None:
         self.home = home
         self._roster = roster
@@ -189,10 +190,9 @@ class Batch:
 
     def _give(self, name: str, node: _Node) -> None:
         """Call an idle node to greet, to repeat, to run or to build, if there is anything to do."""
-        deadlines = self._roster.deadlines
         if not node.builders:
             node.take = lambda answer: setattr(node, "builders", read_hello(answer))
-            self._calls.start(name, "hello", limit_s=deadlines.greeting_s())
+            self._calls.start(name, "hello", limit_s=self._patience.grace_s)
         elif node.times and (index := self._next_to_run(name)) is not None:
             self._measure(name, node, index)
         elif self._queue and node in self._building:
@@ -203,7 +203,7 @@ class Batch:
         node.asked = [self._queue.popleft() for _ in range(self._share(node))]
         node.take = lambda answer: self._built(node, answer)
         states = [self._candidates[index] for index in node.asked]
-        message = write_work(Work(self._task, states, within_s=_within_s()))
+        message = write_work(Work(self._task, states, within_s=within_s()))
         limit_s = self._roster.deadlines.build_s(len(states), node.builders)
         self._calls.start(name, "build", message, limit_s=limit_s)
 
@@ -213,7 +213,7 @@ class Batch:
         begin = time.monotonic()
         node.take = lambda answer: self._measured(name, node, answer, time.monotonic() - begin)
         code, states = self._code[index], [self._candidates[index]]
-        work = Work(self._task, states, self._best_s, built=code, within_s=_within_s())
+        work = Work(self._task, states, self._best_s, built=code, within_s=within_s())
         limit_s = self._roster.deadlines.run_s(self._task, self._best_s)
         self._calls.start(name, "measure", write_work(work), limit_s=limit_s)
 
@@ -314,8 +314,3 @@ class Batch:
     def _note(self, result: MeasureResult) -> None:
         if result.ok:
             self._best_s = min(result.median_s, self._best_s or result.median_s)
-
-
-def _within_s() -> float:
-    """Time a node may take; no call is made with less than a millisecond left."""
-    return max(left_s(), 1e-3)

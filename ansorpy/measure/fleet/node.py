@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 
 from pydantic import TypeAdapter
 
-from ansorpy.config import available_cores
 from ansorpy.deadline import until
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.wire import Work, read_work, write_answer, write_failure, write_hello
 from ansorpy.measure.result import MeasureResult
@@ -50,19 +48,11 @@ class NodeService:
     def __init__(self, options: bytes) -> None:
         # The process that started this one may have limited threads (Ray sets this to one).
         os.environ.pop("OMP_NUM_THREADS", None)
-        read = options_from_json(options)
-        self._builders = read.builders or available_cores()
-        self._builder = Builder(
-            self._builders,
-            timeout_s=read.build_timeout_s,
-            memory_bytes=read.build_memory_bytes,
-            lock_folder=read.lock_folder,
-        )
-        self._runner = LocalRunner(read, self._builder)
+        self._runner = LocalRunner(options_from_json(options))
 
     def hello(self) -> bytes:
         """The version of ansorpy here, and how many programs are built at a time."""
-        return write_hello(self._builders)
+        return write_hello(self._runner.builders)
 
     def build(self, work: bytes) -> bytes:
         """Build the candidates, for whatever machine."""
@@ -86,12 +76,12 @@ class NodeService:
     def _measure(self, work: Work) -> Sequence[MeasureResult]:
         _refuse_foreign(work.task)
         if work.built is not None:
-            self._builder.remember(work.task, work.states[0], work.built)
+            self._runner.remember(work.task, work.states[0], work.built)
         return self._runner.measure(work.task, work.states, incumbent_s=work.incumbent_s)
 
     def _retime(self, work: Work) -> Sequence[MeasureResult]:
         _refuse_foreign(work.task)
-        return self._runner.retime(work.task, work.states, rounds=work.rounds)
+        return self._runner.retime(work.task, work.states)
 
 
 def _answered(do: Callable[[Work], Sequence[MeasureResult | Built]], message: bytes) -> bytes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ansorpy.deadline import left_s
 from ansorpy.ir.task import Task
 from ansorpy.measure.run.limits import STARVED, run_limit_s
 from ansorpy.measure.run.runner import MeasureOptions
 
-__all__ = ["Deadlines", "Patience"]
+__all__ = ["Deadlines", "Patience", "within_s"]
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,6 @@ class Deadlines:
         """Record that a node ran something of *task* and answered after *seconds*."""
         self._slowest_s[task.key] = max(seconds, self._slowest_s.get(task.key, 0.0))
 
-    def greeting_s(self) -> float:
-        """Time limit in seconds of a greeting."""
-        return self.patience.grace_s
-
     def build_s(self, n: int, builders: int) -> float:
         """Time limit in seconds of *n* builds, *builders* at a time."""
         return self.patience.grace_s + -(-n // builders) * self.options.build_timeout_s
@@ -76,3 +73,8 @@ class Deadlines:
         most = 2 * self.options.build_timeout_s + 3 * self.options.reference_timeout_s
         known = self._slowest_s.get(task.key)
         return most if known is None else min(most, self.patience.uneven * known)
+
+
+def within_s() -> float:
+    """Time a node may take; no call is made with less than a millisecond left."""
+    return max(left_s(), 1e-3)

@@ -17,7 +17,7 @@ from typing import Any
 from ansorpy.config import available_cores, ray_cluster
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.fleet.base import BUILDER, NodeLost, Ticket, kind_of, offer
+from ansorpy.measure.fleet.base import BUILDER, PREFIX, NodeLost, Ticket, kind_of, offer
 from ansorpy.measure.fleet.node import NodeService, options_to_json
 from ansorpy.measure.fleet.reach import reach
 from ansorpy.measure.run.runner import MeasureOptions
@@ -95,7 +95,7 @@ class RayFleet:
             f"{name} ({amount:g} threads)"
             for node in self._living()
             for name, amount in node["Resources"].items()
-            if name.startswith("ansorpy_")
+            if name.startswith(PREFIX)
         )
         return ", ".join(found) or "nothing"
 

@@ -13,7 +13,7 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import Fleet, NodeHung, NodeLost, NodeUnfit
 from ansorpy.measure.fleet.batch import Batch
 from ansorpy.measure.fleet.calls import Calls
-from ansorpy.measure.fleet.patience import Deadlines, Patience
+from ansorpy.measure.fleet.patience import Deadlines, Patience, within_s
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work, read_results, write_work
 from ansorpy.measure.result import MeasureResult, out_of_time
@@ -81,33 +81,31 @@ class FleetRunner(RunnerBase):
             incumbent_s,
             observer,
             home=self._home.get(task.key),
-            keep=lambda built: self._kept.update({built.digest: built}),
+            keep=self.keep,
         )
         results = batch.run()
         self._home[task.key] = batch.home
         return results
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult] | None:
         """Time finalists in turns on the task's home node, or on the next one if that is lost.
 
         None if no node is left that can; the first times then stand.
         """
         try:
-            return self._retimed(task, candidates, rounds)
+            return self._retimed(task, candidates)
         except MissingDependency as error:
             _LOG.warning("the finalists are not timed again: %s", error.message)
             return None
 
-    def _retimed(self, task: Task, states: Sequence[State], rounds: int) -> list[MeasureResult]:
+    def _retimed(self, task: Task, states: Sequence[State]) -> list[MeasureResult]:
         """Time finalists; raises :class:`MissingDependency` if there is no node."""
         home = self._home.get(task.key)
         said: dict[str, str] = {}
         while nodes := self._roster.wait(task, said):
             node = min(nodes, key=lambda name: name != home)
             try:
-                return self._retimed_on(node, task, states, rounds)
+                return self._retimed_on(node, task, states)
             except (NodeLost, NodeUnfit, VerificationFailed) as error:
                 if left_s() <= 0:
                     return [out_of_time()] * len(states)
@@ -116,15 +114,13 @@ class FleetRunner(RunnerBase):
                 said[node] = f"{self._fleet.place(node)}: {error}"
         raise self._roster.refused(task, list(said.values()))
 
-    def _retimed_on(
-        self, node: str, task: Task, states: Sequence[State], rounds: int
-    ) -> list[MeasureResult]:
+    def _retimed_on(self, node: str, task: Task, states: Sequence[State]) -> list[MeasureResult]:
         """Time finalists on *node*; the deadline ends the wait as it does for a batch."""
-        within_s = max(left_s(), 1e-3)
+        left = within_s()
         limit_s = self._roster.deadlines.retime_s(task, len(states))
-        message = write_work(Work(task, states, rounds=rounds, within_s=within_s))
+        message = write_work(Work(task, states, within_s=left))
         with Calls(self._fleet) as calls:
-            late_s = within_s + self._roster.patience.late_s
+            late_s = left + self._roster.patience.late_s
             calls.start(node, "retime", message, limit_s=min(limit_s, late_s))
             while not calls.wait(60.0):
                 pass

@@ -42,7 +42,6 @@ class Work:
     task: Task
     states: Sequence[State]
     incumbent_s: float | None = None
-    rounds: int = 9
     built: Built | None = None
     """The code of the only candidate, if another node built it."""
     within_s: float = math.inf
@@ -79,7 +78,6 @@ class _Work(_Message, TaskConditions):
     candidates: tuple[_Candidate, ...]
     built: Built | None
     incumbent_s: PositiveFloat | None
-    rounds: int = Field(ge=1)
     within_s: PositiveFloat
 
 
@@ -139,7 +137,6 @@ def write_work(work: Work) -> bytes:
         ),
         built=work.built,
         incumbent_s=work.incumbent_s,
-        rounds=work.rounds,
         within_s=work.within_s,
     )
     return _json(fields)
@@ -157,7 +154,7 @@ def read_work(message: bytes) -> Work:
         ]
     except (AnsorpyError, ValueError, TypeError, KeyError, IndexError) as error:
         raise ProtocolError(f"not work for a node: {error}") from None
-    return Work(task, states, fields.incumbent_s, fields.rounds, fields.built, fields.within_s)
+    return Work(task, states, fields.incumbent_s, fields.built, fields.within_s)
 
 
 def write_answer(results: Sequence[MeasureResult | Built]) -> bytes:

@@ -110,6 +110,10 @@ class GpuRunner(BuildingRunner):
             client.start()
         return self._host.build(task, candidates)
 
+    def take_build_times(self) -> list[tuple[float, float]]:
+        """When each build since the last call began and ended, by ``time.perf_counter``."""
+        return self._host.take_build_times()
+
     def measure(
         self,
         task: Task,
@@ -143,7 +147,7 @@ class GpuRunner(BuildingRunner):
         self, client: RunClient, task: Task, built: Built, incumbent_s: float | None, lost: float
     ) -> Future[MeasureResult]:
         """Measure *built* on *client*'s GPU in another thread, under this thread's deadline."""
-        self._kept[built.digest] = built
+        self.keep(built)
         moment = time.monotonic() + left_s()
         place = self.gpus[self._clients.index(client)].place
 

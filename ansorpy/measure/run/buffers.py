@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
@@ -17,9 +18,7 @@ from ansorpy.measure.build.built import ParamSpec
 from ansorpy.measure.check.guard import GuardedArray
 from ansorpy.measure.run.inputs import drawn_inputs
 
-__all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays", "turns"]
-
-Array = npt.NDArray[np.generic]
+__all__ = ["FLOATS", "CheckBuffers", "ConstantCopies", "TaskArrays", "turns"]
 
 _MAX_COPIES = 1024
 """Maximum number of copies: constants small enough to need more stay in a cache anyway."""
@@ -69,14 +68,6 @@ class TaskArrays:
         """Total bytes of inputs and outputs, each counted once."""
         return sum(a.nbytes for a in (*self.inputs.values(), *self.outputs))
 
-    def float_pool(self, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
-        """Return *size* bytes, aligned to a huge page, filled by repeating the bytes of *like*.
-
-        All candidates share this memory, filled once: a kernel's time does not depend on the values
-        of its floats, and copying them would take longer than timing the kernel.
-        """
-        return _POOL.filled(size, like)
-
     def values(self) -> dict[str, Array]:
         """All placeholders by name."""
         return {name: guarded.array for name, guarded in self.guarded.items()}
@@ -85,7 +76,9 @@ class TaskArrays:
 class _FloatPool:
     """Memory filled with floats, and kept for all tasks whose floats are of the same types.
 
-    Getting new pages from the system takes ten times as long as filling them.
+    All candidates share it: a kernel's time does not depend on the values of its floats, and
+    copying them would take longer than timing the kernel.  Getting new pages from the system takes
+    ten times as long as filling them.
     """
 
     def __init__(self) -> None:
@@ -107,7 +100,7 @@ class _FloatPool:
         return self._memory[:size]
 
 
-_POOL = _FloatPool()
+FLOATS = _FloatPool()
 
 
 class CheckBuffers:
@@ -192,22 +185,16 @@ class ConstantCopies:
         floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
         others = {n: v for n, v in constants.items() if n not in floats}
         starts, pitch = _layout(floats)
-        # Keep a reference: a later candidate that needs a larger pool replaces it in the task.
-        self._floats = task.float_pool(copies * pitch, [*floats.values()]) if floats else None
-        columns: dict[str, npt.NDArray[np.uint64]] = {}
-        rows = np.arange(copies, dtype=np.uint64)
-        if self._floats is not None:
-            for name, start in starts.items():
-                columns[name] = (
-                    np.uint64(self._floats.ctypes.data + start) + np.uint64(pitch) * rows
-                )
+        # Keep a reference: a later candidate that needs more memory replaces it in the pool.
+        self._floats = FLOATS.filled(copies * pitch, [*floats.values()])
+        columns = _addresses(self._floats, starts, pitch, copies)
         starts, pitch = _layout(others)
         self._others = aligned_empty((copies, pitch), np.uint8)
+        columns |= _addresses(self._others, starts, pitch, copies)
         for name, start in starts.items():
             # This includes index tensors, whose values determine what is read.
             flat = _bytes_of(others[name])
             self._others[:, start : start + flat.size] = flat
-            columns[name] = np.uint64(self._others.ctypes.data + start) + np.uint64(pitch) * rows
         self.tables = np.zeros((copies, len(params)), dtype=np.uint64)
         outputs = iter(task.outputs)
         for column, spec in enumerate(params):
@@ -236,6 +223,15 @@ def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:
         starts[name] = size
         size += padded(values.nbytes)
     return starts, size
+
+
+def _addresses(
+    memory: npt.NDArray[np.uint8], starts: Mapping[str, int], pitch: int, copies: int
+) -> dict[str, npt.NDArray[np.uint64]]:
+    """The address of each array in each of the *copies*, which lie *pitch* bytes apart."""
+    copy = np.uint64(pitch) * np.arange(copies, dtype=np.uint64)
+    base = memory.ctypes.data
+    return {name: np.uint64(base + start) + copy for name, start in starts.items()}
 
 
 def _fits(spec: ParamSpec, array: Array) -> bool:

@@ -31,7 +31,7 @@ from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.profiler import Activity, charge, profiled
 
-__all__ = ["ReferenceOutputs", "RunClient", "measured_result"]
+__all__ = ["ReferenceOutputs", "RunClient"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -130,9 +130,8 @@ class RunClient:
                 f"the reference of {task.name or task.key} cannot be made, so no "
                 f"candidate can be checked: {_reason(answer)}"
             )
-        if points or identity not in self._verified:
-            self._verified[identity] = made.magnitudes
-        self.take_reference(task, replace(made, magnitudes=self._verified[identity]))
+        magnitudes = self._verified.setdefault(identity, made.magnitudes)
+        self.take_reference(task, replace(made, magnitudes=magnitudes))
 
     def reference(self, task: Task) -> ReferenceOutputs:
         """The reference of *task*, which must be known."""
@@ -170,15 +169,15 @@ class RunClient:
             answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
             if not (isinstance(answer, Failure) and answer.was_killed):
                 break
-        result, check_s = measured_result(answer)
+        result, check_s = _measured(answer)
         charge(Activity.CHECK, check_s)
         self._distrust([result], answer)
         return result
 
-    def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
+    def retime(self, task: Task, builds: list[Built]) -> list[MeasureResult]:
         """Time several candidates in turns; if one fails, all fail.
 
-        There are fewer *rounds* if the candidates take long or the deadline is near.
+        There are fewer rounds if the candidates take long or the deadline is near.
 
         Raises:
             AnsorpyError: The worker cannot open the task.
@@ -193,7 +192,6 @@ class RunClient:
         request = RetimeRequest(
             built=[header for header, _ in parts],
             blobs=[len(blobs) for _, blobs in parts],
-            rounds=rounds,
             within_s=_ROUNDS_SHARE * min(timeout_s, left_s()),
             policy=self.policy,
         )
@@ -336,7 +334,7 @@ def _reference(answer: Message, task: Task) -> ReferenceOutputs | None:
     )
 
 
-def measured_result(answer: Reply) -> tuple[MeasureResult, float]:
+def _measured(answer: Reply) -> tuple[MeasureResult, float]:
     """Read an answer to ``measure``: the result, and the part of its seconds spent on checking."""
     if isinstance(answer, Failure):
         return _failed(answer), 0.0

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import cache
 
 from ansorpy.arrays import Array
 from ansorpy.codegen.llvm.objects.jit import load
-from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.probe.disturbance import CoreProbe
-from ansorpy.measure.run.buffers import CheckBuffers, TaskArrays
+from ansorpy.measure.run.buffers import TaskArrays
 from ansorpy.measure.run.kernel import LoadedKernel, Loader
 
 __all__ = ["HostTask"]
@@ -51,41 +50,8 @@ class HostTask:
     def is_disturbed(self) -> bool:
         return _core_probe(self.threads).is_disturbed()
 
-    @contextmanager
-    def load(self, built: Built) -> Iterator[_Candidate]:
-        with LoadedKernel(built, self.arrays, self.threads, self._load) as kernel:
-            yield _Candidate(kernel)
-
-
-class _Candidate:
-    """A kernel and the guarded buffers of its check, from which timing copies the constants."""
-
-    def __init__(self, kernel: LoadedKernel) -> None:
-        self._kernel = kernel
-        self._buffers: CheckBuffers | None = None
-
-    @property
-    def fresh_bytes(self) -> int:
-        return self._kernel.task.nbytes + self._kernel.workspace_bytes
-
-    def check(self) -> float:
-        kernel = self._kernel
-        self._buffers = CheckBuffers(kernel.task, kernel.packed, kernel.workspace_bytes)
-        seconds = kernel.run_checked(self._buffers)
-        if not self._buffers.is_intact():
-            raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
-        return seconds
-
-    def prepare(self, reuse_distance_bytes: int) -> None:
-        assert self._buffers is not None, "check must be called first"
-        self._kernel.prepare_timing(self._buffers, reuse_distance_bytes)
-
-    @property
-    def unit(self) -> int:
-        return 1
-
-    def burst(self, number: int) -> float:
-        return self._kernel.burst(number)
+    def load(self, built: Built) -> closing[LoadedKernel]:
+        return closing(LoadedKernel(built, self.arrays, self.threads, self._load))
 
 
 @cache

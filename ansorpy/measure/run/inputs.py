@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.arrays import Array
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import PlaceholderOp
 from ansorpy.measure.run.ranges import input_ranges
@@ -24,9 +24,7 @@ _BLOCK = 131_101
 """Number of values drawn, a prime; larger tensors repeat them, rotated: drawing takes longer."""
 
 
-def drawn_inputs(
-    dag: ComputeDAG, seed: int
-) -> Iterator[tuple[PlaceholderOp, npt.NDArray[np.generic]]]:
+def drawn_inputs(dag: ComputeDAG, seed: int) -> Iterator[tuple[PlaceholderOp, Array]]:
     """Each placeholder of *dag* with its values, one after another.
 
     Raises:
@@ -38,9 +36,7 @@ def drawn_inputs(
         yield op, np.abs(values) if op.name in positive else values
 
 
-def input_array(
-    op: PlaceholderOp, seed: int, bounds: tuple[int, int] | None = None
-) -> npt.NDArray[np.generic]:
+def input_array(op: PlaceholderOp, seed: int, bounds: tuple[int, int] | None = None) -> Array:
     """Values of *op*: standard normal for floats, uniform in *bounds* for integers and booleans.
 
     The same *seed* and name give the same values in every process.
@@ -54,7 +50,7 @@ def input_array(
     return _tiled(block, op.size).reshape(op.shape)
 
 
-def _tiled(block: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+def _tiled(block: Array, size: int) -> Array:
     """Repeat *block* to *size* elements, rotating each repetition further."""
     if len(block) >= size:
         return block

@@ -83,9 +83,7 @@ class Expecting(Protocol):
 class Retimer(Protocol):
     """A runner that can time finished programs again, alternating between them."""
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult] | None:
         """One result per candidate, in order; None if no machine can compare them."""
 
 

@@ -9,17 +9,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.analysis.interval import Bounder, Interval
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import (
-    Binary,
-    BinaryOp,
-    Call,
-    Cast,
-    Expr,
-    Load,
-    Reduce,
-    Select,
-    walk,
-)  # fmt: skip
+from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Load, Select, children, walk
 from ansorpy.ir.functions import Function
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -127,18 +117,7 @@ def _indices(e: Expr, *, guarded: bool) -> Iterator[_Index]:
         if isinstance(at, Select):
             stack += [(at.cond, inside), (at.then, True), (at.other, True)]
         else:
-            stack += [(child, inside) for child in _children(at)]
-
-
-def _children(e: Expr) -> tuple[Expr, ...]:
-    match e:
-        case Load(_, indices):
-            return indices
-        case Call(_, args):
-            return args
-        case Cast(_, x) | Reduce(_, x, _):
-            return (x,)
-    return (e.a, e.b) if hasattr(e, "a") and hasattr(e, "b") else ()
+            stack += [(child, inside) for child in children(at)]
 
 
 def _data(e: Expr) -> tuple[PlaceholderOp, ...]:

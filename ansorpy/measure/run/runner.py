@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -28,9 +27,10 @@ from ansorpy.measure.probe.others import SharedCores
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.client import ReferenceOutputs, RunClient
 from ansorpy.measure.run.interfaces import BuildService, Observer, Streaming
-from ansorpy.measure.run.observing import observed
 from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.measure.workers.supervisor import Worker
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
@@ -53,6 +53,7 @@ class MeasureOptions:
         build_memory_bytes: Memory each build worker may take; a build that needs more fails.
         cores: Cores to time on; None: the first ``task.threads`` this process may use.
         kept_builds: Built candidates kept in memory for re-timing and for the database.
+        policy: How long and how often candidates are timed.
         lock_folder: Folder of the machine-wide core locks; None: the temporary folder.
     """
 
@@ -102,17 +103,19 @@ class RunnerBase(ABC):
         """Return recently measured code by its :attr:`MeasureResult.object_digest`."""
         return self._kept.get(object_digest)
 
+    def keep(self, built: Built) -> None:
+        """Have :meth:`built` return *built*, which was measured."""
+        self._kept[built.digest] = built
+
 
 class BuildingRunner(RunnerBase):
     """A runner on this machine: builds a batch, then waits for its turn to run it."""
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult]:
         """Time finalists (including the incumbent) in turns, so that drift affects all alike."""
         with self._turn(task, candidates) as builds:
             good = [build for build in builds if isinstance(build, Built)]
-            timed = iter(self._client(task).retime(task, good, rounds) if good else [])
+            timed = iter(self._client(task).retime(task, good) if good else [])
             return [next(timed) if isinstance(build, Built) else build for build in builds]
 
     @contextmanager
@@ -163,9 +166,10 @@ class LocalRunner(BuildingRunner):
     ) -> None:
         super().__init__(options)
         self._module = module
-        self._builders = self.options.builders or available_cores()
+        self.builders = self.options.builders or available_cores()
+        """How many programs are built at a time."""
         self._builder: BuildService = builder or Builder(
-            self._builders,
+            self.builders,
             timeout_s=self.options.build_timeout_s,
             memory_bytes=self.options.build_memory_bytes,
             lock_folder=self.options.lock_folder,
@@ -202,10 +206,10 @@ class LocalRunner(BuildingRunner):
 
         Past the deadline it no longer waits for the lock: little is computed then.
         """
-        cores = sorted(os.sched_getaffinity(0))
         with ExitStack() as held:
             with suppress(OutOfTime):
-                held.enter_context(lock_cores(cores, self.options.lock_folder, shared=True))
+                folder = self.options.lock_folder
+                held.enter_context(lock_cores(usable_cores(), folder, shared=True))
             yield
 
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
@@ -282,7 +286,7 @@ class LocalRunner(BuildingRunner):
                 checked: a defect of ansorpy or of the definition, not of a candidate.
         """
         _refuse_foreign(task)
-        first = self._builders if incumbent_s is None and left_s() < inf else 0
+        first = self.builders if incumbent_s is None and left_s() < inf else 0
         found: list[MeasureResult] = []
         for part in (candidates[:first], candidates[first:]):
             if part:
@@ -299,20 +303,31 @@ class LocalRunner(BuildingRunner):
         incumbent_s: float | None,
         observer: Observer | None,
     ) -> list[MeasureResult]:
-        results, client = [], self._client(task)
-
-        def one(state: State, built: Built) -> MeasureResult:
-            lost = extra_error(task.dag, state.definition)
-            with profiled(Activity.RUN):
-                result = client.measure(task, built, incumbent_s, lost)
-            self._kept[built.digest] = built
-            return replace(result, build_s=built.build_s, object_digest=built.digest)
-
-        for result in observed(candidates, builds, observer, one):
+        results = []
+        for state, build in zip(candidates, builds, strict=True):
+            result = None if observer is None else observer.started(state)
+            if result is None:
+                built = build if isinstance(build, Built) else None
+                if isinstance(build, MeasureResult):
+                    result = build
+                else:
+                    result = self._measured(task, state, build, incumbent_s)
+                if observer is not None:
+                    observer.ended(TrialEnd(state, result, built))
             if result.ok:
                 incumbent_s = min(result.median_s, incumbent_s or result.median_s)
             results.append(result)
         return results
+
+    def _measured(
+        self, task: Task, state: State, built: Built, incumbent_s: float | None
+    ) -> MeasureResult:
+        """Check and time one candidate, whose code is kept."""
+        lost = extra_error(task.dag, state.definition)
+        with profiled(Activity.RUN):
+            result = self._client(task).measure(task, built, incumbent_s, lost)
+        self.keep(built)
+        return replace(result, build_s=built.build_s, object_digest=built.digest)
 
     def reference(self, task: Task) -> ReferenceOutputs:
         """The reference of *task*, which is made and checked unless it is known.
@@ -355,8 +370,7 @@ class LocalRunner(BuildingRunner):
 
     def cores(self, threads: int) -> tuple[int, ...]:
         """The cores on which programs with *threads* threads are timed."""
-        usable = sorted(os.sched_getaffinity(0))
-        return self.options.cores or tuple(usable[:threads])
+        return self.options.cores or tuple(usable_cores()[:threads])
 
     def _client_on(self, cores: tuple[int, ...]) -> RunClient:
         if cores not in self._clients:

@@ -44,6 +44,7 @@ class TimingPolicy:
             the mean is at most this fraction of it.  Source: AdaTune (NeurIPS 2020), which stops at
             a coefficient of variation and drops the extremes of five samples or more.
         turns_s: Timing in turns ends when each kernel's samples add up to this on average.
+        rounds: Maximum number of rounds of timing in turns, with a sample of each kernel.
         worse_factor: If ``spread`` is set, sampling also ends when the mean exceeds this times the
             incumbent's time by two standard errors: a loser's time need not be precise.
     """
@@ -59,6 +60,7 @@ class TimingPolicy:
     slow_factor: float = 3.0
     spread: float | None = None
     turns_s: float = 0.1
+    rounds: int = 9
     worse_factor: float = 1.25
 
     def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
@@ -127,7 +129,6 @@ def time_calls(
 def time_interleaved(
     bursts: Sequence[Burst],
     policy: TimingPolicy,
-    rounds: int = 9,
     undisturbed: Callable[[Callable[[], list[float]]], list[float]] = lambda taken: taken(),
     units: Sequence[int] | None = None,
     left_s: Callable[[], float] = lambda: inf,
@@ -135,8 +136,8 @@ def time_interleaved(
     """Time several kernels in turns, one sample each, so that drift affects all alike.
 
     The number of calls of each kernel is a multiple of its entry in *units* (default 1).  There are
-    at most *rounds* rounds: fewer if the kernels take long, and after the first one none that might
-    not end within *left_s*.  Every round goes through *undisturbed*, which may repeat it.
+    fewer rounds than *policy* allows if the kernels take long, and after the first one none that
+    might not end within *left_s*.  Every round goes through *undisturbed*, which may repeat it.
     """
     least = units or [1] * len(bursts)
     known = [burst(unit) for burst, unit in zip(bursts, least, strict=True)]
@@ -157,7 +158,7 @@ def time_interleaved(
 
     turns: list[list[float]] = []
     spent_s = longest_s = 0.0
-    while len(turns) < rounds:
+    while len(turns) < policy.rounds:
         turns.append(undisturbed(taken))
         round_s = sum(number * s for number, s in zip(numbers, turns[-1], strict=True))
         spent_s, longest_s = spent_s + round_s, max(longest_s, round_s)
@@ -168,7 +169,7 @@ def time_interleaved(
     return [Timing(tuple(samples)) for samples in zip(*turns, strict=True)]
 
 
-def interleaved_s(seconds: Sequence[float], policy: TimingPolicy, rounds: int = 9) -> float:
+def interleaved_s(seconds: Sequence[float], policy: TimingPolicy) -> float:
     """Estimated seconds of timing kernels in turns, checks included.
 
     *seconds* has the time of one call of each.  The calls that warm up short kernels are left out.
@@ -178,7 +179,7 @@ def interleaved_s(seconds: Sequence[float], policy: TimingPolicy, rounds: int = 
     timed_s = sum(max(each, policy.sample_s) for each in seconds)
     untimed_s = sum(each for each in seconds if each <= policy.pause_s)
     enough = max(policy.min_samples, ceil(policy.turns_s * len(seconds) / timed_s))
-    return 2 * sum(seconds) + min(rounds, enough) * (timed_s + untimed_s)
+    return 2 * sum(seconds) + min(policy.rounds, enough) * (timed_s + untimed_s)
 
 
 def _first(burst: Burst, policy: TimingPolicy, limit_s: float, doubt_s: float, unit: int) -> float:

@@ -22,6 +22,7 @@ from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.gpu.task import GpuTask
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
@@ -215,7 +216,8 @@ def _measured(gpu: SmokeGpu) -> str:
     """Check, time, lose the context, continue with another worker; time two, alternating."""
     task = Task(ComputeDAG.of(doubling()), gpu.target, 1, name="doubling")
     with tempfile.TemporaryDirectory() as folder:
-        options = MeasureOptions(builders=1, lock_folder=Path(folder))
+        policy = TimingPolicy(rounds=3)
+        options = MeasureOptions(builders=1, policy=policy, lock_folder=Path(folder))
         with GpuRunner(
             [Gpu(0, "smoke")], options, PlantingBuilder(gpu, "crash"), module=gpu.worker
         ) as runner:
@@ -227,7 +229,7 @@ def _measured(gpu: SmokeGpu) -> str:
             [after] = runner.measure(task, [blocked(64)], incumbent_s=None)
             assert after.ok, after.reason
             assert runner.workers[0].pid != before, "the worker was not replaced"
-            again = runner.retime(task, [blocked(), blocked(64)], rounds=3)
+            again = runner.retime(task, [blocked(), blocked(64)])
     assert again is not None and all(result.ok for result in again)
     return f"{first.median_s * 1e6:.1f} us"
 

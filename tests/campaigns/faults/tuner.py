@@ -66,10 +66,8 @@ class SteadyRunner(LocalRunner):
         )
         return _steady(task, candidates, results)
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        return _steady(task, candidates, super().retime(task, candidates, rounds=rounds))
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult]:
+        return _steady(task, candidates, super().retime(task, candidates))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ansorpy.measure.fleet.node import NodeService, options_to_json
 from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, read_results, write_work
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, task_of, tiled
 
@@ -23,14 +24,15 @@ TASK = task_of(DAG)
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeService]:
-    options = MeasureOptions(builders=1, lock_folder=tmp_path_factory.mktemp("locks"))
+    folder, policy = tmp_path_factory.mktemp("locks"), TimingPolicy(rounds=3)
+    options = MeasureOptions(builders=1, policy=policy, lock_folder=folder)
     service = NodeService(options_to_json(options))
     yield service
     service.close()
 
 
 def work(*states, task=TASK, built=None):
-    return write_work(Work(task, states, None, 3, built))
+    return write_work(Work(task, states, built=built))
 
 
 def test_it_greets(node):

@@ -18,7 +18,6 @@ BYTES_S = sum(op.bytes for op in TASK.dag.ops) / 20e6
 def test_limits_are_those_of_the_workers_added_up():
     deadlines = Deadlines(OPTIONS, PATIENCE)
     prepare_s = 2 * 7.0 + 3 * 130.0
-    assert deadlines.greeting_s() == 3.0
     assert [deadlines.build_s(n, 4) for n in (1, 4, 5, 9)] == [10.0, 10.0, 17.0, 24.0]
     want = 3.0 + prepare_s + STARVED * (11.0 + BYTES_S)
     assert deadlines.run_s(TASK, None) == pytest.approx(want)

@@ -114,7 +114,8 @@ def add_node(cluster: Any, resources: dict[str, int], **settings: object) -> Any
 
 
 # Ten programs timed for so long take longer than a node's time to answer, below.
-OPTIONS = MeasureOptions(builders=1, policy=TimingPolicy(total_s=0.2, max_samples=1 << 20))
+POLICY = TimingPolicy(total_s=0.2, max_samples=1 << 20, rounds=3)
+OPTIONS = MeasureOptions(builders=1, policy=POLICY)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +137,7 @@ def test_a_node_may_build_for_those_that_time(cluster: Any, fleet: RayFleet) -> 
     runner = FleetRunner(fleet, OPTIONS, Patience(rejoin_s=0.0))
     assert (fleet.nodes(wide), fleet.builders(wide)) == ([timer], [builder])
     assert all(result.ok for result in runner.measure(wide, states, incumbent_s=None))
-    results = runner.retime(wide, states, rounds=3)
+    results = runner.retime(wide, states)
     assert results is not None and [len(result.seconds) for result in results] == [3, 3]
 
 

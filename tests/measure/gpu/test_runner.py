@@ -16,9 +16,11 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers import locks
 from ansorpy.schedule.state import State
+from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.gpu.simulated import SimulatedBuilder, doubling, gpu_task
 
 DAG = doubling()
@@ -29,7 +31,8 @@ PLACES = ("0000:01:00.0", "0000:81:00.0")
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuRunner]:
-    options = MeasureOptions(run_timeout_s=0.4, lock_folder=tmp_path_factory.mktemp("locks"))
+    folder, policy = tmp_path_factory.mktemp("locks"), TimingPolicy(rounds=5)
+    options = MeasureOptions(run_timeout_s=0.4, policy=policy, lock_folder=folder)
     gpus = [Gpu(number, place) for number, place in enumerate(PLACES)]
     module = "tests.measure.gpu.simulated"
     with GpuRunner(gpus, options, BUILDER, module=module) as runner:
@@ -104,7 +107,7 @@ def test_what_the_observer_knows_is_a_time_to_beat():
 
 def test_finalists_are_timed_in_turns(runner):
     states = [BUILDER.state(DAG, ""), BUILDER.state(DAG, "")]
-    results = runner.retime(TASK, states, rounds=5)
+    results = runner.retime(TASK, states)
     assert all(result.ok and len(result.seconds) == 5 for result in results)
 
 
@@ -170,12 +173,16 @@ def test_a_finalist_that_is_refused_costs_no_worker(runner):
     assert result.ok and runner.workers[0].pid == before
 
 
-def test_all_workers_start_at_once(tmp_path):
+def test_all_workers_start_at_once_and_builds_have_times(tmp_path):
     options = MeasureOptions(builders=2, lock_folder=tmp_path)
     module = "tests.measure.gpu.simulated"
     with GpuRunner([Gpu(0, PLACES[0])], options, module=module) as runner:
         workers = runner.workers
         assert len(workers) == 5 and all(worker.is_alive for worker in workers)
+        dag = matmul()
+        runner.build(task_of(dag), [tiled(dag)])
+        [(begin, end)] = runner.take_build_times()
+        assert begin < end
     assert not any(worker.is_alive for worker in workers)
 
 
@@ -243,7 +250,7 @@ def test_a_gpu_is_locked_while_something_is_timed(runner, monkeypatch):
     monkeypatch.setattr("ansorpy.measure.gpu.runner.lock_gpus", locked)
     state = BUILDER.state(DAG, "")
     runner.measure(TASK, [state], incumbent_s=None)
-    runner.retime(TASK, [state], rounds=1)
+    runner.retime(TASK, [state])
     assert held == [[PLACES[0]], list(PLACES)]
     folder: Path = runner.options.lock_folder
     assert (folder / "ansorpy-gpu-0000-01-00-0.lock").exists()

@@ -127,12 +127,12 @@ def test_a_worker_that_cannot_open_the_task_is_no_fault_of_the_candidate(
         return made
 
     assert client(1).measure(TASK, planted("good"), None).ok
-    [retimed] = client(1).retime(TASK, [planted("good")], 1)
+    [retimed] = client(1).retime(TASK, [planted("good")])
     assert retimed.ok
     with pytest.raises(AnsorpyError, match="cannot prepare test: the machine was busy"):
         client(2).measure(TASK, planted("good"), None)
     with pytest.raises(AnsorpyError, match="cannot prepare test"):
-        client(2).retime(TASK, [planted("good")], 1)
+        client(2).retime(TASK, [planted("good")])
     late = client(2)
     with until(0.0):
         assert late.measure(TASK, planted("good"), None).kind is TrialKind.CUT
@@ -179,24 +179,24 @@ def test_a_worker_that_the_system_kills_is_asked_once_more(times: int, kind: Tri
 )
 def test_turns_that_cannot_be_are_crashes(seconds):
     client = opened(retime=Message("retimed", {"seconds": seconds}))
-    results = client.retime(TASK, [planted("good"), planted("good too")], 1)
+    results = client.retime(TASK, [planted("good"), planted("good too")])
     assert [result.kind for result in results] == [TrialKind.CRASH] * 2
     assert all("the run worker answered junk" in result.reason for result in results)
 
 
 def test_turns_that_can_be_are_taken_in_order():
     client = opened(retime=Message("retimed", {"seconds": [[1e-3, 2e-3], [3e-3]]}))
-    good, other = client.retime(TASK, [planted("good"), planted("good too")], 1)
+    good, other = client.retime(TASK, [planted("good"), planted("good too")])
     assert (good.seconds, other.seconds) == ((1e-3, 2e-3), (3e-3,))
     assert good.object_digest == planted("good").digest != other.object_digest
     client = opened(retime=Message("error", {"text": "no room"}))
-    [failed] = client.retime(TASK, [planted("good")], 1)
+    [failed] = client.retime(TASK, [planted("good")])
     assert (failed.kind, failed.reason) == (TrialKind.RUN_ERROR, "no room")
 
 
 def test_the_worker_hears_how_long_turns_may_take() -> None:
     def within(client: RunClient) -> tuple[float, float]:
-        client.retime(TASK, [planted("good"), planted("good too")], 9)
+        client.retime(TASK, [planted("good"), planted("good too")])
         assert isinstance(client.worker, Liar)
         fields, timeout_s = client.worker.asked[-1]
         return float(str(fields["within_s"])), timeout_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,21 +16,23 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.loops import Role
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
-from ansorpy.measure.run.buffers import CheckBuffers, ConstantCopies, TaskArrays
+from ansorpy.measure.run.buffers import FLOATS, ConstantCopies, TaskArrays
 from ansorpy.measure.run.kernel import LoadedKernel
 from ansorpy.target import Target
 from tests.measure.planted import N, doubling, planted
 
 
+def loaded(built: Built, task: TaskArrays) -> closing[LoadedKernel]:
+    return closing(LoadedKernel(built, task, 1))
+
+
 def test_a_good_kernel_runs_and_takes_time():
     task = TaskArrays(doubling(), seed=1)
-    with LoadedKernel(planted("good"), task, 1) as kernel:
-        buffers = CheckBuffers(task, kernel.packed, kernel.workspace_bytes)
+    with loaded(planted("good"), task) as kernel:
         assert np.isnan(task.checked[0].array).all()
-        kernel.run_checked(buffers)
+        kernel.check()
         assert np.array_equal(task.checked[0].array, task.guarded["A"].array * 2)
-        assert buffers.is_intact()
-        kernel.prepare_timing(buffers, 0)
+        kernel.prepare(0)
         assert 0 < kernel.burst(10) < 1
         assert np.array_equal(task.outputs[0], task.inputs["A"] * 2)
 
@@ -38,26 +41,26 @@ def test_a_good_kernel_runs_and_takes_time():
 def test_what_was_not_written_is_still_poisoned(kind):
     task = TaskArrays(doubling(), seed=1)
     for before in ("good", kind):
-        with LoadedKernel(planted(before), task, 1) as kernel:
-            kernel.run_checked(CheckBuffers(task, kernel.packed, kernel.workspace_bytes))
+        with loaded(planted(before), task) as kernel:
+            kernel.check()
     assert np.isnan(task.checked[0].array).sum() == 1
 
 
 def test_a_write_before_the_buffer_is_seen():
     task = TaskArrays(doubling(), seed=1)
-    with LoadedKernel(planted("writes before"), task, 1) as kernel:
-        buffers = CheckBuffers(task, kernel.packed, kernel.workspace_bytes)
-        kernel.run_checked(buffers)
-        assert not buffers.is_intact()
+    with (
+        loaded(planted("writes before"), task) as kernel,
+        pytest.raises(CodegenError, match="wrote outside its buffers"),
+    ):
+        kernel.check()
 
 
 def test_an_error_code_is_an_error():
     task = TaskArrays(doubling(), seed=1)
-    with LoadedKernel(planted("error code"), task, 1) as kernel:
-        buffers = CheckBuffers(task, kernel.packed, kernel.workspace_bytes)
+    with loaded(planted("error code"), task) as kernel:
         with pytest.raises(CodegenError, match="returned the error code 7"):
-            kernel.run_checked(buffers)
-        kernel.prepare_timing(buffers, 0)
+            kernel.check()
+        kernel.prepare(0)
         with pytest.raises(CodegenError, match="returned the error code 7"):
             kernel.burst(3)
 
@@ -111,12 +114,11 @@ def packed_candidate() -> Built:
 
 def test_bind_makes_the_constants_and_cold_ones_are_copied_in_turn():
     task = TaskArrays(scaled(), seed=2)
-    with LoadedKernel(packed_candidate(), task, 1) as kernel:
-        buffers = CheckBuffers(task, kernel.packed, kernel.workspace_bytes)
-        kernel.run_checked(buffers)
+    with loaded(packed_candidate(), task) as kernel:
+        kernel.check()
         weight = task.guarded["W"].array[4]
         assert task.checked[0].array[0] == weight
-        constants = buffers.constants(kernel.built.run_params)
+        constants = kernel.buffers.constants(kernel.built.run_params)
         assert list(constants) == ["W", "W.packed"]
         copies = ConstantCopies(task, kernel.built.run_params, constants, 1000)
         # 64 + 128 bytes a copy, on cache lines: six others make 1000 bytes.
@@ -124,10 +126,10 @@ def test_bind_makes_the_constants_and_cold_ones_are_copied_in_turn():
         assert (np.diff(copies.tables[:, 1].astype(np.int64)) == 192).all()
         assert (copies.tables[:, 1:3] % 64 == 0).all()
         assert (np.diff(copies.tables[:, [0, 3]].astype(np.int64), axis=0) == 0).all()
-        kernel.prepare_timing(buffers, 1000)
+        kernel.prepare(1000)
         for _ in range(5):
             kernel.burst(4)
-        copies_of_all = task.float_pool(192 * 7, []).view(np.float32).reshape(7, -1)
+        copies_of_all = FLOATS.filled(192 * 7, []).view(np.float32).reshape(7, -1)
         copies_of_all[...] = np.arange(7)[:, None]
         for number in (20, 21):
             kernel.burst(1)
@@ -137,13 +139,12 @@ def test_bind_makes_the_constants_and_cold_ones_are_copied_in_turn():
 def test_memory_of_constants_lives_as_long_as_who_reads_it():
     """Finalists are timed in turns; one that needs more memory must not take that of others."""
     task = TaskArrays(scaled(), seed=1)
-    with LoadedKernel(packed_candidate(), task, 1) as kernel:
-        buffers = CheckBuffers(task, kernel.packed, kernel.workspace_bytes)
-        kernel.run_checked(buffers)
+    with loaded(packed_candidate(), task) as kernel:
+        kernel.check()
         params = kernel.built.run_params
-        constants = buffers.constants(params)
+        constants = kernel.buffers.constants(params)
         first = ConstantCopies(task, params, constants, 0)
-        memory = weakref.ref(task.float_pool(1, []).base)
+        memory = weakref.ref(FLOATS.filled(1, []).base)
         larger = ConstantCopies(task, params, constants, 1 << 22)
         assert memory() is not None
         addresses = [tables.tables[0].tolist() for tables in (first, larger)]
@@ -154,11 +155,11 @@ def test_memory_of_constants_lives_as_long_as_who_reads_it():
 
 def test_a_kernel_of_another_task_is_refused():
     task = TaskArrays(scaled(), seed=2)
-    with LoadedKernel(planted("good"), task, 1) as kernel:
-        kernel.run_checked(CheckBuffers(task, kernel.packed, kernel.workspace_bytes))
+    with loaded(planted("good"), task) as kernel:
+        kernel.check()
     other = TaskArrays(ComputeDAG([compute((3,), lambda i: i + 0, name="C")]), seed=0)
-    with LoadedKernel(planted("good"), other, 1) as kernel, pytest.raises(CodegenError):
-        kernel.run_checked(CheckBuffers(other, kernel.packed, kernel.workspace_bytes))
+    with loaded(planted("good"), other) as kernel, pytest.raises(CodegenError):
+        kernel.check()
 
 
 def test_a_candidate_goes_over_the_wire_unchanged():

@@ -48,7 +48,8 @@ TASK = task_of(DAG)
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRunner]:
-    options = MeasureOptions(run_timeout_s=0.5, lock_folder=tmp_path_factory.mktemp("locks"))
+    folder, policy = tmp_path_factory.mktemp("locks"), TimingPolicy(rounds=5)
+    options = MeasureOptions(run_timeout_s=0.5, policy=policy, lock_folder=folder)
     with LocalRunner(options, PlantedBuilder()) as runner:
         yield runner
 
@@ -98,7 +99,7 @@ def test_a_slow_candidate_is_stopped_after_one_run_and_keeps_its_time(runner):
 
 def test_finalists_are_timed_in_turns(runner):
     states = [planted_state(DAG, kind) for kind in ("slow", "good", "good too")]
-    slow, good, other = runner.retime(TASK, states, rounds=5)
+    slow, good, other = runner.retime(TASK, states)
     assert slow.ok and good.ok and other.ok
     assert len(slow.seconds) == len(good.seconds) == 5
     assert good.median_s < slow.median_s
@@ -106,11 +107,11 @@ def test_finalists_are_timed_in_turns(runner):
 
 def test_rounds_end_before_the_time_is_up(tmp_path):
     states = [planted_state(DAG, kind) for kind in ("good", "good too")]
-    options = MeasureOptions(policy=TimingPolicy(turns_s=1e9), lock_folder=tmp_path)
+    options = MeasureOptions(policy=TimingPolicy(turns_s=1e9, rounds=10**6), lock_folder=tmp_path)
     with LocalRunner(options, PlantedBuilder()) as runner:
-        assert all(result.ok for result in runner.retime(TASK, states, rounds=1))
+        assert all(result.ok for result in runner.measure(TASK, states, incumbent_s=None))
         with until(time.monotonic() + 1.0):
-            results = runner.retime(TASK, states, rounds=10**6)
+            results = runner.retime(TASK, states)
     assert [result.kind for result in results] == [TrialKind.OK] * 2
     assert 1 <= len(results[0].seconds) == len(results[1].seconds) < 10**6
 

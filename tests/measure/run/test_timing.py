@@ -49,7 +49,7 @@ def test_bursts_are_multiples_of_what_a_kernel_needs():
     slow = time_calls(burst, TimingPolicy(pause_s=0.0), incumbent_s=0.9e-6, unit=70)
     assert slow.is_slow and slow.seconds == pytest.approx((3e-6,))
     numbers.clear()
-    time_interleaved([burst, burst], TimingPolicy(), rounds=3, units=[70, 11])
+    time_interleaved([burst, burst], TimingPolicy(rounds=3), units=[70, 11])
     assert all(number % 70 == 0 or number % 11 == 0 for number in numbers)
     assert numbers[-4:] == [70, 140, 11, 165]
 
@@ -156,7 +156,7 @@ def test_interleaved_timing_spreads_drift_over_all():
 
         return burst
 
-    a, b = time_interleaved([kernel(1e-3), kernel(1.1e-3)], TimingPolicy(), rounds=11)
+    a, b = time_interleaved([kernel(1e-3), kernel(1.1e-3)], TimingPolicy(rounds=11))
     assert len(a.seconds) == len(b.seconds) == 11
     wins = sum(x < y for x, y in zip(a.seconds, b.seconds, strict=True))
     assert wins == 11
@@ -170,7 +170,7 @@ def test_rounds_of_finalists_may_be_taken_again():
         return [round(seconds, 4) for seconds in taken()]
 
     clocks = [Clock(1e-3), Clock(2e-3)]
-    a, b = time_interleaved(clocks, TimingPolicy(), 5, second_of_two)
+    a, b = time_interleaved(clocks, TimingPolicy(rounds=5), second_of_two)
     assert a.seconds == (1e-3,) * 5 and b.seconds == (2e-3,) * 5 and rounds == [2] * 5
 
 
