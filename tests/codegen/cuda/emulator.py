@@ -31,7 +31,7 @@ from ansorpy.ir.intrinsics import (
     is_along,
     operand_tensors,
 )
-from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.loops import Program
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent
 from ansorpy.target import Target
@@ -243,8 +243,3 @@ def _buffers(program: Program) -> dict[str, str]:
     found = [param.buffer for param in program.params]
     found += list(workspace_offsets(program.body)[0])
     return {buffer.name: C_TYPES[buffer.dtype] for buffer in found}
-
-
-def outputs_of(program: Program, arrays: Sequence[Array]) -> list[Array]:
-    """Those of *arrays* that *program* writes."""
-    return [array for p, array in zip(program.params, arrays, strict=True) if p.role is Role.OUTPUT]

@@ -112,27 +112,27 @@ def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
     kind = type_of(use.element, lanes)
     guard = None if use.in_bounds else _any_lane(e)
     if guard is None:
-        base, level = address(e, use.place, use.offset, use.size)
+        base = address(e, use.place, use.offset, use.size)
         shift = const * use.size
         align = alignment(use.place, use.offset, const, use.size)
     else:
-        base, level = guarded_address(e, use, const, guard)
+        base = _guarded_address(e, use, const, guard)
         shift, align = 0, use.size
     known = e.scope.loads.get(use.buffer, base, shift, kind)
     if known is not None:
         return known
-    pointer = _at(e, base, level, shift)
+    pointer = _at(e, base, shift)
     value = e.text.value(use.element, lanes, f"load {kind}, ptr {pointer}, align {align}")
     e.scope.loads.loaded(use.buffer, base, shift, max(1, lanes) * use.size, value)
     return value
 
 
-def _at(e: Emitter, base: str, level: int, shift: int) -> str:
+def _at(e: Emitter, base: str, shift: int) -> str:
     """*base* plus a constant number of bytes, emitted next to its use so that it folds into it."""
     return e.text.define(f"getelementptr i8, ptr {base}, i64 {shift}") if shift else base
 
 
-def guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> tuple[str, int]:
+def _guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> str:
     """The address if *guard* holds, else that of a block of zeros, so that a read needs no branch.
 
     The select is emitted in the outermost scope where the guard is available; offsets that inner
@@ -144,12 +144,12 @@ def guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> tuple[
     if low < 0 or (high + 1) * use.size + MAX_VECTOR_BYTES > ZERO_BYTES:
         inner = {}
     outer = {s: c for s, c in terms.items() if s not in inner}
-    base, level = address(e, use.place, Affine(outer, 0), use.size)
+    base, level = walked(e, use.place.pointer, 0, outer, use.size)
     if const:
         base = e.pure(level, f"getelementptr i8, ptr {base}, i64 {const * use.size}")
     level = max(level, guard.level)
     text = f"select i1 {guard.text}, ptr {base}, ptr {e.module.zeros()}"
-    return walked(e, e.pure(level, text), level, inner, use.size)
+    return walked(e, e.pure(level, text), level, inner, use.size)[0]
 
 
 def _any_lane(e: Emitter) -> Value | None:
@@ -174,14 +174,14 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
         return _load_at(e, use, first, e.vector.width)
     uniform = None if use.in_bounds else e.uniform_guard()
     if uniform is None:
-        base, level = address(e, use.place, use.offset, use.size)
+        base = address(e, use.place, use.offset, use.size)
         shift = first * use.size
     else:
-        base, level = guarded_address(e, use, first, uniform)
+        base = _guarded_address(e, use, first, uniform)
         shift = 0
     mask = _active(e, guard)
     kind = f"<{e.vector.width} x {use.element}>"
-    pointer = _at(e, base, level, shift)
+    pointer = _at(e, base, shift)
     name = e.module.declare(
         f"llvm.masked.load.{mangled(kind)}.p0", kind, f"ptr, i32, {mask.type}, {kind}"
     )
@@ -269,9 +269,9 @@ def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
 
 
 def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
-    base, level = address(e, use.place, use.offset, use.size)
+    base = address(e, use.place, use.offset, use.size)
     align = alignment(use.place, use.offset, const, use.size)
-    pointer = _at(e, base, level, const * use.size)
+    pointer = _at(e, base, const * use.size)
     e.text.emit(f"store {value.typed}, ptr {pointer}, align {align}")
     e.scope.loads.stored(use.buffer, base, const * use.size, max(1, value.lanes) * use.size, value)
 
@@ -310,8 +310,8 @@ def _consecutive(lanes: list[int]) -> bool:
 
 
 def _store_run(e: Emitter, use: Access, value: Value, first: int, mask: Value) -> None:
-    base, level = address(e, use.place, use.offset, use.size)
-    pointer = _at(e, base, level, first * use.size)
+    base = address(e, use.place, use.offset, use.size)
+    pointer = _at(e, base, first * use.size)
     name = e.module.declare(
         f"llvm.masked.store.{mangled(value.type)}.p0", "void",
         f"{value.type}, ptr, i32, {mask.type}",

@@ -28,19 +28,22 @@ def flatten(e: Emitter, place: Place, indices: list[Affine]) -> Affine:
     return total
 
 
-def address(e: Emitter, place: Place, offset: Affine, size: int) -> tuple[str, int]:
-    """Emit the pointer for the terms of *offset*, constants excluded; return it and its level.
+def address(e: Emitter, place: Place, offset: Affine, size: int) -> str:
+    """Emit the pointer for the terms of *offset*, constants excluded.
 
     An element has *size* bytes.  Each term is added in the prelude of the loop that owns its
     symbol, outermost first, so an inner loop only adds what it changes.
     """
-    return walked(e, place.pointer, 0, offset.terms, size)
+    return walked(e, place.pointer, 0, offset.terms, size)[0]
 
 
 def walked(
     e: Emitter, pointer: str, level: int, terms: Mapping[Symbol, int], size: int
 ) -> tuple[str, int]:
-    """Add *terms* to *pointer* (known at *level*), each in the scope that defines its symbol."""
+    """Add *terms* to *pointer* (known at *level*), each in the scope that defines its symbol.
+
+    Returns the sum and the level at which it is known.
+    """
     for term, coef in sorted(terms.items(), key=lambda item: item[0].level):
         level = max(level, term.level)
         step = e.pure(term.level, f"mul i64 {term.text}, {coef * size}")

@@ -277,7 +277,7 @@ def _prefetch(e: Emitter, stmt: Prefetch) -> None:
     place = e.places[stmt.buffer]
     size = stmt.buffer.dtype.bytes
     offset = e.index(stmt.offset)
-    pointer, _ = address(e, place, offset, size)
+    pointer = address(e, place, offset, size)
     name = e.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
     ahead = e.text.define(
         f"getelementptr i8, ptr {pointer}, i64 {lane_values(offset, 1)[0] * size}"
