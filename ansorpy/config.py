@@ -19,7 +19,7 @@ from ansorpy.errors import MissingDependency, UsageError
 __all__ = [
     "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "PERF", "SEED",
     "STATE", "VERIFY", "Knob", "available_cores", "cache_folder", "cgroup_quota",
-    "compiler_command", "default_database", "default_threads", "ray_cluster", "ray_uses_tls",
+    "compiler_command", "database_or_default", "default_threads", "ray_cluster", "ray_uses_tls",
     "seed_or_default", "state_folder",
 ]  # fmt: skip
 
@@ -170,8 +170,10 @@ def _own_folder(variable: str, otherwise: str) -> Path:
         ) from None
 
 
-def default_database() -> Path:
-    """The default tuning database: ``ANSORPY_DB``, otherwise one in the cache folder."""
+def database_or_default(named: str | Path | None) -> Path:
+    """The tuning database *named*, or that of ``ANSORPY_DB``, or else one in the cache folder."""
+    if named is not None:
+        return Path(named)
     return DB.get() or cache_folder() / "tune.db"
 
 

@@ -108,11 +108,6 @@ class Profiler:
             self._count()
         return {one: self._seconds[one] for one in Activity if one in self._seconds}
 
-    @property
-    def total_s(self) -> float:
-        """Total seconds."""
-        return sum(self.seconds.values())
-
     def take_spans(self) -> list[Span]:
         """The spans since the last call, in order; those below a millisecond are left out."""
         self._count()
@@ -163,7 +158,10 @@ _current: ContextVar[Profiler | None] = ContextVar("profiler", default=None)
 
 @contextmanager
 def profiled(activity: Activity) -> Iterator[None]:
-    """Count the time inside for *activity*, if a :class:`Profiler` profiles this thread."""
+    """Count the time inside for *activity*, if a :class:`Profiler` profiles this thread.
+
+    A function that it decorates counts as a whole.
+    """
     profiler = _current.get()
     if profiler is None:
         yield

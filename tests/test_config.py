@@ -38,7 +38,7 @@ def test_a_folder_may_be_named_from_home(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("ANSORPY_CACHE", "~/kept")
     monkeypatch.setenv("ANSORPY_DB", "~/tune.db")
     assert config.cache_folder() == tmp_path / "kept"
-    assert config.default_database() == tmp_path / "tune.db"
+    assert config.database_or_default(None) == tmp_path / "tune.db"
 
 
 def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
     for variable in ("ANSORPY_CACHE", "ANSORPY_DB", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(UsageError, match="no home folder") as error:
-        config.default_database()
+        config.database_or_default(None)
     assert "set ANSORPY_CACHE and ANSORPY_STATE" in str(error.value.hint)
     monkeypatch.setenv("ANSORPY_CACHE", "~no-such-user/kept")
     with pytest.raises(UsageError, match="ANSORPY_CACHE='~no-such-user/kept' is not a path"):

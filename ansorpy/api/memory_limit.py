@@ -196,10 +196,10 @@ def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
         state = None if record.definition in fastest else database.state(record)
         if state is not None and not (proof := tuner.proof(task, state)).refuted:
             fastest[record.definition] = Best(state, record.result), proof
-    known = chosen.state.definition
+    taken = database.definitions.identify(chosen.state.definition)
     own = database.definitions.identify(task.dag)
     for definition, (best, proof) in fastest.items():
-        if definition != database.definitions.identify(known):
+        if definition != taken:
             program = lower(best.state).run
             yield ProgramOption(
                 _seconds(task, best.state, best.timed_s),
@@ -207,7 +207,7 @@ def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
                 partial(tuner.assembled, task, best, proof),
                 _workspace_bytes(program, task),
             )
-    if own not in fastest and own != database.definitions.identify(known):
+    if own not in fastest and own != taken:
         try:
             direct = tuner.predicted_directly(task)
         except NoValidProgram:

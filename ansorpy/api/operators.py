@@ -99,7 +99,7 @@ def _tuned(definition: ComputeDAG, request: Request) -> Kernel:
         weights = group.weights(group.least)
         request.listener(Planned((), request, tuner.plan(weights)))
         calls = {task.key: weight for task, weight in weights.items()}
-        tuner.run(
+        tuner.tune(
             weights,
             report=lambda tuning: request.listener(Tuned(tuning, tuner.database, calls, ())),
             share=1 - SHARE if definition.dims else 1.0,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ansorpy.api.evaluate.databases import demand_database
 from ansorpy.config import available_cores
-from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.errors import UsageError
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
@@ -32,8 +33,7 @@ def replay(
         ForeignFile: There is no such database, or it is damaged.
     """
     if not isinstance(database, Database):
-        if not Path(database).exists():
-            raise ForeignFile(f"there is no database {database}")
+        demand_database(Path(database))
         with Database(database) as own:
             number = _last(own) if run is None else run
             # A run of another user is followed with the results that it had.

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Unpack, get_args
+from typing import Unpack, cast, get_args
 
 from ansorpy.api.arguments import LimitArguments, PartArguments, SearchArguments
 from ansorpy.api.parts import Parts
-from ansorpy.config import available_cores, default_database, seed_or_default
+from ansorpy.config import available_cores, database_or_default, seed_or_default
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Precision
@@ -68,9 +68,7 @@ class Request:
     def of(
         *,
         network: bool = True,
-        preset: Preset | None = None,
         listener: Callable[[Event], None] = silent,
-        stop: Callable[[], None] = _never,
         is_quiet: bool = False,
         **arguments: Unpack[SearchArguments],
     ) -> Request:
@@ -82,7 +80,7 @@ class Request:
             MissingDependency: Measuring was requested for a CUDA target, but there is no GPU here.
         """
         given = completed(SearchArguments, arguments)
-        target, db = as_target(given["target"]), given["db"]
+        target = as_target(given["target"])
         threads = target.threads(given["threads"])
         if given["workers"] == LOCAL and target.runs_on_host():
             _warn_of_more_threads_than_cores(threads)
@@ -92,12 +90,10 @@ class Request:
             threads=threads,
             precision=_precision(given["precision"]),
             parts=Parts(**those(PartArguments, given)),
-            db=default_database() if db is None else Path(db),
+            db=database_or_default(given["db"]),
             workers=given["workers"],
             seed=seed_or_default(given["seed"]),
-            preset=preset,
             listener=listener,
-            stop=stop,
             is_quiet=is_quiet,
         )
 
@@ -130,10 +126,10 @@ def _warn_of_more_threads_than_cores(threads: int) -> None:
 
 
 def _precision(given: str) -> Precision:
-    known: dict[str, Precision] = {name: name for name in get_args(Precision)}
+    known = get_args(Precision)
     if given not in known:
         raise UsageError(f'unknown precision "{given}"', hint=f"use one of {', '.join(known)}")
-    return known[given]
+    return cast(Precision, given)
 
 
 def _require_whole(name: str, value: object, least: int, most: int | None = None) -> None:

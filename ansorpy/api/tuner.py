@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from ansorpy.api.display.shown import say
 from ansorpy.api.request import Request
 from ansorpy.api.stoppable_runner import StoppableRunner
-from ansorpy.config import CACHE, DB, default_database
+from ansorpy.arrays import Floats
+from ansorpy.config import CACHE, DB, database_or_default
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import ForeignFile, LoweringError, NoValidProgram
@@ -59,7 +57,7 @@ _HINTS = 4
 
 
 def _unreported(tuning: Tuning) -> None:
-    """The default of ``report`` in :meth:`Tuner.run`, which reports nothing."""
+    """The default of ``report`` in :meth:`Tuner.tune`, which reports nothing."""
 
 
 @dataclass(frozen=True)
@@ -120,43 +118,28 @@ class Tuner:
         tasks = {self._on_machine(task): weight for task, weight in weights.items()}
         return plan(tasks, self.request.budget, before(self.database, tasks), self.request.preset)
 
-    def run(
+    def tune(
         self,
         weights: Mapping[Task, float],
         networks: Sequence[TunedNetwork] = (),
         report: Callable[[Tuning], None] = _unreported,
         *,
         share: float = 1.0,
-    ) -> None:
-        """Call :meth:`tune` if the request allows measuring, and pass the result to *report*.
-
-        *share* of the time limit is for it.
-
-        Raises:
-            KeyboardInterrupt: The user stopped the run; what it found is in the database.
-        """
-        tuning = self.tune(weights, networks, share=share)
-        if tuning is not None:
-            report(tuning)
-        if tuning is not None and tuning.interrupted:
-            raise KeyboardInterrupt
-
-    def tune(
-        self,
-        weights: Mapping[Task, float],
-        networks: Sequence[TunedNetwork] = (),
-        *,
-        share: float = 1.0,
     ) -> Tuning | None:
         """Measure programs of the tasks (with their weights) until the budget is spent.
 
-        Only *share* of the time limit counts.
+        The database receives every trial, and *report* the result.
 
-        *networks* are those that the objective refers to; empty: one network with these weights.
-        Returns ``None`` if the request allows no measuring.  The database receives every trial.
+        Args:
+            networks: Those that the objective refers to; empty: one network with these weights.
+            share: How much of the time limit counts.
+
+        Returns:
+            The result; ``None`` if the request allows no measuring.
 
         Raises:
             NoValidProgram: No trial of some task gave a correct program.
+            KeyboardInterrupt: The user stopped the run; what it found is in the database.
         """
         budget = self.request.budget
         if budget is None:
@@ -180,6 +163,9 @@ class Tuner:
             journal=RecordingJournal(self.database, self.began_at),
         )
         self._tuned |= {o.task.key: o.best for o in tuning.outcomes if o.best is not None}
+        report(tuning)
+        if tuning.interrupted:
+            raise KeyboardInterrupt
         return tuning
 
     @property
@@ -189,41 +175,39 @@ class Tuner:
         target = self.request.target
         return bool(target.gpus()) or not target.runs_on_host()
 
+    @profiled(Activity.ASSEMBLE)
     def choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         """The best known program of each task, or the one predicted best if there is none."""
-        with profiled(Activity.ASSEMBLE):
-            return self._choose(tasks)
-
-    def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
-        chosen = {task.key: self._best_unrefuted(task) for task in tasks}
-        unknown = [task for task in tasks if chosen[task.key] is None]
+        chosen = {t.key: known for t in tasks if (known := self._best_unrefuted(t)) is not None}
+        unknown = [task for task in tasks if task.key not in chosen]
         predicted = dict(self._predictions(unknown, self._making))
         for task in unknown:
             self.request.stop()
             chosen[task.key] = self._first_correct(task, [*self._hinted(task), *predicted[task]])
-        return [found for task in tasks if (found := chosen[task.key]) is not None]
+        return [chosen[task.key] for task in tasks]
 
     def best(self, task: Task) -> Best | None:
         """The fastest program that :meth:`tune` found, or else a recorded one; None if missing."""
-        found = self._tuned.get(task.key)
-        record = self.database.best(task.key) if found is None else None
+        if task.key in self._tuned:
+            return self._tuned[task.key]
+        record = self.database.best(task.key)
         state = None if record is None else self.database.state(record)
-        return found if record is None or state is None else Best(state, record.result)
+        return None if record is None or state is None else Best(state, record.result)
 
     def recorded_s(self, task: Task) -> float | None:
         """Seconds of the best known program of *task*; None if there is none."""
         best = self.best(task)
         return None if best is None else best.seconds
 
+    @profiled(Activity.ASSEMBLE)
     def predicted_s(self, tasks: Sequence[Task]) -> dict[str, float]:
         """Predicted seconds of the program predicted best for each of *tasks*, by key."""
-        with profiled(Activity.ASSEMBLE):
-            return {
-                task.key: predicted_seconds(self._on_machine(task), states[0])
-                for task, states in self._predictions(tasks, Making.NOTHING)
-            }
+        return {
+            task.key: predicted_seconds(self._on_machine(task), states[0])
+            for task, states in self._predictions(tasks, Making.NOTHING)
+        }
 
-    def scores(self, task: Task, sketch: PlacedSketch, table: Table) -> npt.NDArray[np.float64]:
+    def scores(self, task: Task, sketch: PlacedSketch, table: Table) -> Floats:
         """The analytic model's scores of the rows of *table*: programs per second."""
         return score(self._on_machine(task), AnalyticModel(), sketch, table).scores
 
@@ -417,7 +401,7 @@ class Tuner:
 def open_tuner(request: Request) -> Iterator[Tuner]:
     """Open the request's database and a runner, and close both at the end."""
     with ExitStack() as stack:
-        if request.db == default_database():
+        if request.db == database_or_default(None):
             _make_folder(request.db.parent)
             if DB.get() is None and not request.is_quiet:
                 _tell_once(f"records: {request.db}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -128,12 +128,13 @@ def tuned(
         file.unlink()
     curve, chosen = _Curve(), dict[str, Any](parts)
     request = Request.of(
-        network=not subject.is_operator, preset=preset, listener=curve, db=db, seed=seed,
+        network=not subject.is_operator, listener=curve, db=db, seed=seed,
         threads=subject.threads, time_limit=limit.seconds, trials=limit.trials,
         trials_per_task=limit.trials_per_task, **chosen,
     )  # fmt: skip
+    request = replace(request, preset=preset)
     with open_tuner(request) as tuner:
-        tuner.run(*_weights(subject, request))
+        tuner.tune(*_weights(subject, request))
     if not curve.points:
         db.unlink()  # a final would time a program that was only predicted
         raise UsageError(f"{name} found no program in {limit.text}", hint="give it more time")

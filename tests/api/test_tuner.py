@@ -33,7 +33,7 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import PredictOptions
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.trial_plan import Before
-from ansorpy.tasks.tune import Ending
+from ansorpy.tasks.tune import Ending, Tuning
 from tests import workloads
 from tests.measure.definitions import matmul
 from tests.run_native import run_native
@@ -266,9 +266,10 @@ def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     request = replace(SMALL, budget=Budget(trials=60), db=tmp_path / "t.db", stop=stop_at_third)
-    with open_tuner(request) as tuner:
-        tuning = tuner.tune({_task(): 1.0})
-    assert tuning is not None and tuning.interrupted
+    reported: list[Tuning] = []
+    with open_tuner(request) as tuner, pytest.raises(KeyboardInterrupt):
+        tuner.tune({_task(): 1.0}, report=reported.append)
+    assert [tuning.interrupted for tuning in reported] == [True]
     with Database(tmp_path / "t.db") as database:
         assert 0 < database.trials(_task().key) < 60
 

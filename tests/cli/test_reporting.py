@@ -71,7 +71,7 @@ def test_a_page_shows_the_first_target_that_is_searched(
     asked = ["compile", str(model), "-o", str(tmp_path / "one.a"), "--db", str(tmp_path / "t.db")]
     targets = ["--target", "x86-64-v2,host", "--trials", "3"]
     assert main([*asked, *targets, "--report", str(tmp_path / "page.html"), "-v"]) == 0
-    assert seen["shown"].plan is written.versions[1].plan
+    assert seen["extras"].plan is written.versions[1].plan
     [task] = seen["tasks"]
     assert Target.host().key in task
     assert "seconds" in capsys.readouterr().err

@@ -13,10 +13,10 @@ from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import finished_from
 from ansorpy.api.request import Request
-from ansorpy.config import default_database
+from ansorpy.config import database_or_default
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison
-from ansorpy.evaluation.page.facts import Shown
+from ansorpy.evaluation.page.facts import Extras
 from ansorpy.evaluation.page.results import read_bench, read_verified
 from ansorpy.evaluation.page.write import demand_charts, write_page
 from ansorpy.evaluation.verify import Verification
@@ -62,20 +62,19 @@ def report(
             f"the page shows one size, but bench= compares {len(bench.sizes)}",
             hint="give bench one size, as in dims={'n': 8}",
         )
-    named = arguments.get("db")
     plan, tasks = None, list[str]()
     if network is not None:
         lookup = Lookup(Path(network), **arguments)
         plan, tasks = _recorded_plan(lookup), [task.key for task in lookup.project.all_tasks]
     timed = bench.to_dict() if isinstance(bench, Comparison) else bench
     right = verified.to_dict() if isinstance(verified, Verification) else verified
-    shown = Shown(
+    extras = Extras(
         plan,
         None if timed is None else read_bench(_file(timed)),
         None if right is None else read_verified(_file(right)),
     )
-    database = default_database() if named is None else Path(named)
-    return write_report(Path(path), database, run=run, tasks=tasks, shown=shown)
+    database = database_or_default(arguments.get("db"))
+    return write_report(Path(path), database, run=run, tasks=tasks, extras=extras)
 
 
 def write_report(
@@ -84,11 +83,11 @@ def write_report(
     *,
     run: int | None = None,
     tasks: Collection[str] = (),
-    shown: Shown | None = None,
+    extras: Extras | None = None,
 ) -> Path:
     """As :func:`~ansorpy.evaluation.page.write.write_page`; returns *path*."""
     with open_database(database) as opened:
-        write_page(path, opened, run=run, tasks=tasks, shown=shown)
+        write_page(path, opened, run=run, tasks=tasks, extras=extras)
     return path
 
 

@@ -15,6 +15,7 @@ from ansorpy.api.arguments import (
     NetworkArguments,
     SearchArguments,
 )
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import (
     Against,
@@ -31,7 +32,6 @@ from ansorpy.options import those
 
 if TYPE_CHECKING:
     from ansorpy.api.events import PeerTimed
-    from ansorpy.api.request import Request
     from ansorpy.runtime.execution_plan import ExecutionPlan
 
 __all__ = ["compile"]
@@ -62,7 +62,6 @@ def compile(
     from ansorpy.api.emitted import default_form, emitted_target
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import emitted_path
     from ansorpy.cli.next_command import export_command
     from ansorpy.cli.progress import Talk
@@ -81,7 +80,9 @@ def compile(
     emitted = [emitted_target(library, r.target, r.threads) for r in requests]
     check_exportable(library, emitted, pack)
     if report is not None:
-        _demand_report(report, requests[searched])
+        from ansorpy.api.evaluate.report import demand_report
+
+        demand_report(report, requests[searched])
     talk = Talk(quiet, verbose, as_json)
     peers = _peers(model, arguments, against, quiet=quiet) if against else []
     with accounted(requests[searched], talk):
@@ -97,21 +98,14 @@ def compile(
     written.tell(talk, lookup)
 
 
-def _demand_report(page: Path, request: Request) -> None:
-    """Check that *page* can be written."""
-    from ansorpy.api.evaluate.report import demand_report
-
-    demand_report(page, request)
-
-
 def _write_report(
     page: Path, database: Path, tasks: Collection[str], plan: ExecutionPlan
 ) -> None:  # fmt: skip
     """Write *page* about the last search of *database*, which found the programs of *plan*."""
     from ansorpy.api.evaluate.report import write_report
-    from ansorpy.evaluation.page.facts import Shown
+    from ansorpy.evaluation.page.facts import Extras
 
-    write_report(page, database, tasks=tasks, shown=Shown(plan))
+    write_report(page, database, tasks=tasks, extras=Extras(plan))
 
 
 def _peers(

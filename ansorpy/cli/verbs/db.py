@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.options import AsJson, DatabaseFile, Plugins
+from ansorpy.config import database_or_default
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.tables import Table, show
+from ansorpy.writable import demand_writable
 
 if TYPE_CHECKING:
     from ansorpy.measure.records.database import Database
@@ -53,10 +58,8 @@ def db(
 ) -> None:
     """List a tuning database, replay a run of it, or repair it."""
     from ansorpy.api.evaluate.databases import open_database
-    from ansorpy.config import default_database
-    from ansorpy.errors import UsageError
 
-    file = database or default_database()
+    file = database_or_default(database)
     if action is not Action.replay and (run is not None or plugin):
         raise UsageError("--run and --plugin are for a replay", hint=_WITH_THESE.format("replay"))
     if output is not None and action is not Action.repair:
@@ -74,7 +77,6 @@ def db(
 
 
 def _tasks(database: Database, as_json: bool) -> None:
-    from ansorpy.evaluation.tables import show
     from ansorpy.evaluation.tuning import summaries, tasks_table
 
     tasks = summaries(database)
@@ -86,9 +88,7 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
     from ansorpy.api.evaluate.databases import demand_database
-    from ansorpy.evaluation.tables import Table, show
     from ansorpy.measure.records.repair import repair
-    from ansorpy.writable import demand_writable
 
     demand_database(path)
     made = output or path.with_name(f"{path.stem}.repaired{path.suffix}")
@@ -105,7 +105,6 @@ def _repair(path: Path, output: Path | None, as_json: bool) -> None:
 
 
 def _runs(database: Database, as_json: bool) -> None:
-    from ansorpy.evaluation.tables import show
     from ansorpy.evaluation.tuning import sessions_table
 
     runs = database.sessions.all()
@@ -116,10 +115,8 @@ def _runs(database: Database, as_json: bool) -> None:
 
 
 def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool) -> None:
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.replay import replay
     from ansorpy.evaluation.replays import changed_versions, rerun_table
-    from ansorpy.evaluation.tables import show
     from ansorpy.measure.versions import versions
 
     load_plugins(plugin or ())

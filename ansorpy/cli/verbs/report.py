@@ -12,6 +12,10 @@ import typer
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson
+from ansorpy.config import database_or_default
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.tables import show
+from ansorpy.writable import demand_writable
 
 __all__ = ["report"]
 
@@ -49,11 +53,7 @@ def report(
 
     With --html, write a run as one page that needs no network connection.
     """
-    from ansorpy.config import default_database
-    from ansorpy.errors import UsageError
-
-    named = arguments.get("db")
-    database = default_database() if named is None else Path(named)
+    database = database_or_default(arguments.get("db"))
     of_page = {"--bench": bench, "--verify": verify}
     of_run = {} if trace is not None else {"--run": run}
     given = [name for name, value in {**of_page, **of_run}.items() if value is not None]
@@ -80,7 +80,6 @@ def _calls(model: Path, arguments: LookupArguments) -> Mapping[str, float]:
 def _trace(path: Path, run: int | None, trace: Path) -> None:
     from ansorpy.api.evaluate.databases import open_database
     from ansorpy.evaluation.tuning_trace import trace_of_tuning
-    from ansorpy.writable import demand_writable
 
     demand_writable(trace)
     with open_database(path) as opened:
@@ -90,7 +89,6 @@ def _trace(path: Path, run: int | None, trace: Path) -> None:
 
 def _summarize(path: Path, calls: Mapping[str, float] | None, as_json: bool) -> None:
     from ansorpy.api.evaluate.databases import open_database
-    from ansorpy.evaluation.tables import show
     from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
 
     with open_database(path) as opened:

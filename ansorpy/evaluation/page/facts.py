@@ -17,11 +17,11 @@ from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.target import Target
 from ansorpy.version import __version__
 
-__all__ = ["Shown", "facts_of"]
+__all__ = ["Extras", "facts_of"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class Extras:
     """What a page shows besides a run; what is None is left out.
 
     ``plan`` is the compiled network, of which the page draws the memory.
@@ -32,8 +32,8 @@ class Shown:
     verified: VerifyResult | None = None
 
 
-def facts_of(run: RecordedRun, shown: Shown, database: Database) -> dict[str, Any]:
-    """The facts of *run*, whose programs are in *database*, and of what is *shown* with it."""
+def facts_of(run: RecordedRun, extras: Extras, database: Database) -> dict[str, Any]:
+    """The facts of *run*, whose programs are in *database*, and of the *extras* shown with it."""
     best = run.best(database)
     best_s = [None if record is None else record.median_s for record in best]
     calls = [0.0] * len(run.tasks)
@@ -44,23 +44,23 @@ def facts_of(run: RecordedRun, shown: Shown, database: Database) -> dict[str, An
         networks.append({**asdict(curve), "best_s": curve.best_s})
     tasks = task_facts(run, calls, best, database)
     return {
-        "title": _title(run, shown),
+        "title": _title(run, extras),
         "networks": networks,
         "tasks": [_task(task) for task in tasks],
         "rounds": [asdict(ranked) for ranked in ranked_rounds(run)],
         "run": _run(run),
         "machine": _machine(run.tasks[0].target, run.tasks[0].threads),
-        "bench": None if shown.bench is None else shown.bench.model_dump(),
-        "verified": None if shown.verified is None else shown.verified.model_dump(),
-        "memory": None if shown.plan is None else _memory(shown.plan),
+        "bench": None if extras.bench is None else extras.bench.model_dump(),
+        "verified": None if extras.verified is None else extras.verified.model_dump(),
+        "memory": None if extras.plan is None else _memory(extras.plan),
     }
 
 
-def _title(run: RecordedRun, shown: Shown) -> str:
+def _title(run: RecordedRun, extras: Extras) -> str:
     """Names of the networks; of operators, those of the tasks."""
     named = [network.name for network in run.networks if network.name]
-    if not named and shown.bench is not None:
-        named = [shown.bench.model]
+    if not named and extras.bench is not None:
+        named = [extras.bench.model]
     if not named and len(run.tasks) > 1:
         return f"{len(run.tasks)} tasks"
     return ", ".join(named or [run.tasks[0].name])

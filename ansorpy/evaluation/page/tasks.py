@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.bound import least_seconds, limits_of
@@ -130,18 +130,15 @@ def _planned(
     """The trials that each task would have got by its share of the time that was expected."""
     weights = [entry.weight for entry in run.request.tasks]
     known = run.request.began.results
-    before_s = [
-        min((_seconds(m.record) for m in mine if m.record.number <= known), default=inf)
-        for mine in measured
-    ]
-    best_s = [None if seconds == inf else seconds for seconds in before_s]
+    best_s = [_fastest_s(m.record for m in mine if m.record.number <= known) for mine in measured]
     shares = expected_shares(weights, least_s, best_s)
     made = sum(run.is_own(m) and not m.is_again for m in run.measurements)
     return [round(share * made) for share in shares]
 
 
-def _seconds(record: Record) -> float:
-    return record.median_s if record.ok and record.median_s is not None else inf
+def _fastest_s(records: Iterable[Record]) -> float | None:
+    """Seconds of the fastest correct program; None if there is none."""
+    return min((r.median_s for r in records if r.ok and r.median_s is not None), default=None)
 
 
 def _failures(trials: Sequence[Measurement]) -> tuple[FailureFacts, ...]:

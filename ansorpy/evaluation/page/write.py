@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansorpy.errors import MissingDependency
-from ansorpy.evaluation.page.facts import Shown, facts_of
+from ansorpy.evaluation.page.facts import Extras, facts_of
 from ansorpy.evaluation.page.recorded_run import recorded_run
 from ansorpy.measure.records.database import Database
 from ansorpy.writable import demand_writable
@@ -38,9 +38,9 @@ def write_page(
     *,
     run: int | None = None,
     tasks: Collection[str] = (),
-    shown: Shown | None = None,
+    extras: Extras | None = None,
 ) -> None:
-    """Write a run of *database* and what is *shown* with it to *path*, as HTML.
+    """Write a run of *database* and the *extras* with it to *path*, as HTML.
 
     This is run *run*, or the last one that searched: for one of *tasks* (keys), if given.
 
@@ -50,7 +50,7 @@ def write_page(
     """
     demand_charts()
     demand_writable(path)
-    facts = facts_of(recorded_run(database, run, tasks), shown or Shown(), database)
+    facts = facts_of(recorded_run(database, run, tasks), extras or Extras(), database)
     path.write_text(_page(facts), encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.errors import ForeignFile
-from ansorpy.evaluation.page.facts import Shown, facts_of
+from ansorpy.evaluation.page.facts import Extras, facts_of
 from ansorpy.evaluation.page.ranking import ranked_rounds
 from ansorpy.evaluation.page.recorded_run import recorded_run
 from ansorpy.evaluation.page.results import read_bench, read_verified
@@ -33,8 +33,8 @@ VERIFIED = {
 
 def test_facts_of_the_tasks(database: Database) -> None:
     run = recorded_run(database)
-    shown = Shown(bench=read_bench(BENCH), verified=read_verified(VERIFIED))
-    facts = json.loads(json.dumps(facts_of(run, shown, database), allow_nan=False))
+    extras = Extras(bench=read_bench(BENCH), verified=read_verified(VERIFIED))
+    facts = json.loads(json.dumps(facts_of(run, extras, database), allow_nan=False))
     assert facts["title"] == "a </script> network"
     for fact, task in zip(facts["tasks"], TASKS, strict=True):
         kinds = database.failures(task.key)
