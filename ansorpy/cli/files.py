@@ -12,21 +12,18 @@ from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
+from ansorpy.arrays import Array
 from ansorpy.config import SEED
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
 from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.runtime.ports import Port, described
+from ansorpy.size_bounds import AnyBound, known_bounds
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
-__all__ = [
-    "emitted_path", "feeds", "save_arrays",
-]  # fmt: skip
-
-Array = NDArray[np.generic]
+__all__ = ["emitted_path", "feeds", "save_arrays"]
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 """The readers of headers by version; later versions are for records with names of any script."""
@@ -69,14 +66,17 @@ def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def feeds(
-    specs: Sequence[Port], given: Sequence[str], dims: Mapping[str, AnySize] | None = None
+    specs: Sequence[Port],
+    given: Sequence[str],
+    dims: Mapping[str, AnySize] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> dict[str, Array]:
     """The input arrays for *specs*.
 
     *given*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
     ``name=random[:seed]``; inputs not given are random.  Random ones have the sizes that *dims*
-    states, or the shapes of the files, or else usual sizes of the ranges in *dims*; their seed is
-    ``ANSORPY_SEED`` (0) where none is given.
+    states, or the shapes of the files, or else usual sizes of the ranges in *dims*, and elements
+    within their *bounds*; their seed is ``ANSORPY_SEED`` (0) where none is given.
 
     Raises:
         UsageError: A name is unknown, a shape or type does not match the input, or nothing tells
@@ -101,9 +101,10 @@ def feeds(
     sizes = {name: size.usual for name, size in stated.items() if isinstance(size, SizeRange)}
     sizes |= _sizes(by_name, found)
     sizes |= {name: size for name, size in stated.items() if isinstance(size, int)}
-    left = [spec for name, spec in by_name.items() if name not in found]
+    left, held = [s for name, s in by_name.items() if name not in found], known_bounds(bounds)
     for name, shape in port_shapes(left, sizes).items():
-        found[name] = random_value(shape, by_name[name].dtype, seeds[name], name)
+        dtype = by_name[name].dtype
+        found[name] = random_value(shape, dtype, seeds[name], name, held.get(name))
     return found
 
 

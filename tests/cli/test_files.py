@@ -11,12 +11,8 @@ import pytest
 from ansorpy.api.evaluate.databases import open_database
 from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.models import onnx_beside
-from ansorpy.cli.files import (
-    Array,
-    emitted_path,
-    feeds,
-    save_arrays,
-)
+from ansorpy.arrays import Array
+from ansorpy.cli.files import emitted_path, feeds, save_arrays
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.extents import dim
 from ansorpy.runtime.library.forms import Form
@@ -85,6 +81,11 @@ def test_random_inputs() -> None:
     assert np.array_equal(default["x"], zero["x"])
     assert not np.array_equal(default["x"], one["x"])
     assert default["n:0"].shape == () and default["n:0"].dtype == np.int64
+
+
+def test_random_inputs_are_within_their_bounds() -> None:
+    found = feeds([N], [], bounds={"n:0": (5, 6), "trip": 9})["n:0"]
+    assert found in (5, 6)
 
 
 def test_the_seed_of_random_inputs_may_come_from_the_environment(

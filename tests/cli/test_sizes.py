@@ -228,13 +228,26 @@ def test_arguments_of_python_are_sent_as_they_are_meant(
     assert json.loads(json.dumps(timed[0].arguments))["arguments"]["shapes"] == {"x": [7, 3]}
 
 
-def test_engines_get_data_within_the_bounds(
-    tmp_path: Path, timed: list[Contender], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def tiled(tmp_path: Path) -> Path:
+    """A network that repeats its input as often as another input says."""
     path, kinds = tmp_path / "net.onnx", {"s": onnx.TensorProto.INT64}
     nodes = [node("Tile", ["x", "s"], ["y"])]
     onnx.save(graph_model(nodes, {"x": ("n",), "s": (1,)}, ["y"], types=kinds), path)
-    asked = ["bench", str(path), "--threads", "1", "--against", "reference", "--bound", "s=2..9"]
+    return path
+
+
+def test_a_run_gets_data_within_the_bounds(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", str(tiled), "--threads", "1", "--bound", "s=2..9", "--dim", "n=3", "--json"]
+    assert main(asked) == 0
+    [y] = json.loads(capsys.readouterr().out)
+    assert y["shape"][0] in range(6, 28, 3)
+
+
+def test_engines_get_data_within_the_bounds(
+    tiled: Path, timed: list[Contender], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["bench", str(tiled), "--threads", "1", "--against", "reference", "--bound", "s=2..9"]
     assert main([*asked, "--dim", "n=3"]) == 0
     alone = open_peer(**json.loads(json.dumps(timed[1].arguments)))
     assert main([*asked, "--dim", "n=2,3"]) == 0

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins
+from ansorpy.evaluation.tables import show
+from ansorpy.writable import demand_writable
 
 if TYPE_CHECKING:
     from ansorpy.runtime.model import Model
@@ -34,12 +37,9 @@ def run(
 ) -> None:
     """Run a compiled network once; inputs that are not given are random."""
     from ansorpy.api.evaluate.libraries import is_library, stated_sizes
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import feeds, save_arrays
     from ansorpy.evaluation.outputs import outputs_json, outputs_table
-    from ansorpy.evaluation.tables import show
     from ansorpy.runtime.model import load
-    from ansorpy.writable import demand_writable
 
     load_plugins(plugin or ())
     if save is not None:
@@ -49,7 +49,7 @@ def run(
     else:
         sizes, opened = arguments.get("dims") or {}, _compiled(model, plugin or (), arguments)
     threads = arguments.get("threads")
-    fed = feeds(opened.get_inputs(), inputs or (), sizes)
+    fed = feeds(opened.get_inputs(), inputs or (), sizes, arguments.get("bounds"))
     names = [output.name for output in opened.get_outputs()]
     fed = opened.with_room(fed)
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))
