@@ -61,10 +61,13 @@ class Parts:
             return _named_file(choice)
         return _read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
 
+    def shipped(self, target: Target) -> SavedModel | None:
+        """The model that ships for *target*, if the cost model starts from it."""
+        return pretrained_for(target) if self.choices["cost_model"] == "boosted" else None
+
     def model_for(self, target: Target) -> Callable[[], CostModel]:
         """The factory of the cost model for *target*: boosted starts from the model that ships."""
-        shipped = pretrained_for(target) if self.choices["cost_model"] == "boosted" else None
-        return shipped or self.model
+        return self.shipped(target) or self.model
 
     def tuning(self, seed: int, target: Target) -> TuneOptions:
         """The options of a tuning run for *target* that uses these parts."""

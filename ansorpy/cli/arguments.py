@@ -64,12 +64,13 @@ def with_options(verb: Callable[P, None]) -> Callable[P, None]:
 
 def _in_order(signature: inspect.Signature, shared: Set[str]) -> list[inspect.Parameter]:
     """The parameters: those that may be positional, the *shared* ones, the keyword-only ones."""
-    return sorted(
-        signature.parameters.values(),
-        key=lambda p: (
-            (p.kind is p.KEYWORD_ONLY) + (p.kind is p.KEYWORD_ONLY and p.name not in shared)
-        ),
-    )
+
+    def place(parameter: inspect.Parameter) -> int:
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            return 0
+        return 1 if parameter.name in shared else 2
+
+    return sorted(signature.parameters.values(), key=place)
 
 
 def _spelled(argument: Argument) -> inspect.Parameter:

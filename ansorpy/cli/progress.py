@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -16,14 +15,13 @@ from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
 from ansorpy.cli.kernels import network_reach
-from ansorpy.cost.pretrained import pretrained_for
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.alternatives import alternatives_table
 from ansorpy.evaluation.kernels import reach_table
 from ansorpy.evaluation.tables import say, show
 from ansorpy.evaluation.trial_plan import plan_table
 from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
-from ansorpy.quantities import duration_text
+from ansorpy.quantities import counted, duration_text
 from ansorpy.search.events import Event
 
 __all__ = ["SearchReport", "Talk", "limits_text", "project_text"]
@@ -135,13 +133,9 @@ def project_text(project: Project, request: Request) -> str:
     calls, tasks = len(project.network.calls), len(project.tasks)
     others = len(project.all_tasks) - tasks
     more = f" (and {others} of other ways to partition it)" if others else ""
-    kernels, different = _counted(calls, "kernel"), _counted(tasks, "different task")
-    where = f"{request.target.name}, {_counted(request.threads, 'thread')}"
+    kernels, different = counted(calls, "kernel"), counted(tasks, "different task")
+    where = f"{request.target.name}, {counted(request.threads, 'thread')}"
     return f"{project.name}: {kernels}, {different}{more}, for {where}"
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _ranked_text(request: Request) -> str:
@@ -154,11 +148,8 @@ def _ranked_text(request: Request) -> str:
 
 def _shipped_text(request: Request) -> str:
     """The model that ships for the target, if the cost model starts from it."""
-    is_default = request.parts.choices["cost_model"] == "boosted"
-    shipped = pretrained_for(request.target) if is_default else None
-    if shipped is None:
-        return ""
-    return f"the model that ships for {shipped.family}"
+    shipped = request.parts.shipped(request.target)
+    return "" if shipped is None else f"the model that ships for {shipped.family}"
 
 
 def limits_text(request: Request) -> str:
@@ -167,15 +158,13 @@ def limits_text(request: Request) -> str:
     if budget is None:
         untimed = "" if request.can_time else ", since this machine cannot"
         return f"nothing is measured{untimed}; {_ranked_text(request)}"
-    limits: Sequence[str] = [
-        text
-        for text, limit in (
-            (_counted(budget.trials or 0, "trial"), budget.trials),
-            (f"{budget.trials_per_task} trials per task", budget.trials_per_task),
-            (duration_text(budget.time_limit_s or 0), budget.time_limit_s),
-        )
-        if limit is not None
-    ]
+    limits = []
+    if budget.trials is not None:
+        limits.append(counted(budget.trials, "trial"))
+    if budget.trials_per_task is not None:
+        limits.append(f"{counted(budget.trials_per_task, 'trial')} per task")
+    if budget.time_limit_s is not None:
+        limits.append(duration_text(budget.time_limit_s))
     text = f"tuning up to {', '.join(limits)}, records in {request.db}"
     shipped = _shipped_text(request)
     return f"{text}\nthe search starts from {shipped}" if shipped else text

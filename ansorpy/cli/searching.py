@@ -26,7 +26,7 @@ from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.evaluation.tables import say, show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
-from ansorpy.quantities import latency_text
+from ansorpy.quantities import latency_text, ms_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export as export_plan
 from ansorpy.runtime.export import export_versions
@@ -55,7 +55,9 @@ def followed(
         try:
             yield following, report.board
         except KeyboardInterrupt:
-            hint = "\n  ".join(["the same command continues; to write what was found:", *exports])
+            hint = "the same command continues"
+            if exports:
+                hint = "\n  ".join([f"{hint}; to write what was found:", *exports])
             said = f"interrupted; the trials so far are in {request.db}"
             raise Interrupted(said, hint=hint) from None
 
@@ -98,11 +100,10 @@ class Version:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-serializable values."""
-        untuned_s = self.board.untuned_s
         return {
             "target": self.plan.target.name,
-            "kernels_ms": None if self.kernels_s is None else self.kernels_s * 1e3,
-            "untuned_ms": None if untuned_s is None else untuned_s * 1e3,
+            "kernels_ms": ms_of(self.kernels_s),
+            "untuned_ms": ms_of(self.board.untuned_s),
             "peers_ms": {name: s * 1e3 for name, s in self.board.peers.items()},
             "trials": self.board.got,
             "memory": self.plan.footprint.to_dict(),

@@ -10,9 +10,13 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 import pytest
 
 from ansorpy.__main__ import main
+from ansorpy.api.request import Request
 from ansorpy.cli.exit_codes import EXIT_INTERRUPTED
 from ansorpy.cli.interrupt import graceful_interrupt
+from ansorpy.cli.progress import Talk
+from ansorpy.cli.searching import followed
 from ansorpy.cli.streams import make_lenient
+from ansorpy.errors import Interrupted
 
 
 def test_an_interrupt_while_the_command_line_loads(
@@ -24,6 +28,24 @@ def test_an_interrupt_while_the_command_line_loads(
     monkeypatch.setattr("ansorpy.cli.main.main", interrupted)
     assert main() == EXIT_INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("exports", "hint"),
+    [
+        ([], "the same command continues"),
+        (["export a", "export b"],
+         "the same command continues; to write what was found:\n  export a\n  export b"),
+    ],
+)  # fmt: skip
+def test_a_stop_says_how_to_go_on(exports: list[str], hint: str) -> None:
+    request = Request.of(effort="none", threads=1)
+    with (
+        pytest.raises(Interrupted) as caught,
+        followed(request, Talk(quiet=True), exports),
+    ):
+        raise KeyboardInterrupt
+    assert caught.value.hint == hint
 
 
 def test_the_reader_of_messages_may_end_of_the_same_interrupt(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ansorpy.api import parts
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
-from ansorpy.cli import progress
 from ansorpy.cli.progress import SearchReport, Talk, limits_text, project_text
 from ansorpy.cli.status_line import StatusLine
 from ansorpy.cost.saved import SavedModel
@@ -32,7 +32,7 @@ def said(talk: Talk, tmp_path: Path) -> str:
 def test_the_plan_is_shown_if_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(progress, "pretrained_for", lambda _: None)
+    monkeypatch.setattr(parts, "pretrained_for", lambda _: None)
     limits = f"tuning up to 8 trials, records in {tmp_path / 't.db'}\n"
     short, long = said(Talk(), tmp_path), said(Talk(verbose=True), tmp_path)
     ended = f"trials 8/8  best 1.000 ms  {LARGE.name}: -\n"
@@ -76,7 +76,7 @@ def test_the_plan_says_what_ranks_if_nothing_is_measured(
     shipped: bool, cost_model: str, ranked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = SavedModel("a family", 12, 3, ()) if shipped else None
-    monkeypatch.setattr(progress, "pretrained_for", lambda target: found)
+    monkeypatch.setattr(parts, "pretrained_for", lambda target: found)
     request = Request.of(effort="none", cost_model=cost_model)
     assert limits_text(request) == f"nothing is measured; programs are ranked {ranked}"
 
@@ -88,7 +88,7 @@ def test_the_plan_says_what_ranks_if_nothing_is_measured(
 def test_the_plan_says_what_a_search_starts_from(
     cost_model: str, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "pretrained_for", lambda _: SavedModel("a family", 12, 3, ()))
+    monkeypatch.setattr(parts, "pretrained_for", lambda _: SavedModel("a family", 12, 3, ()))
     request = Request.of(trials=8, time_limit="1h30m", cost_model=cost_model, db="own.db")
     assert limits_text(request) == f"tuning up to 8 trials, 1h30m, records in own.db{begun}"
 

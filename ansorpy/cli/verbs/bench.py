@@ -11,6 +11,8 @@ import typer
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import Against, AsJson, ModelOption, Plugins, Quiet, Seed
+from ansorpy.evaluation.tables import Table, say, show
+from ansorpy.writable import demand_writable
 
 __all__ = ["bench"]
 
@@ -48,8 +50,6 @@ def bench(
     """
     from ansorpy.api.evaluate.bench import bench as timed
     from ansorpy.cli.status_line import StatusLine
-    from ansorpy.evaluation.tables import Table, say, show
-    from ansorpy.writable import demand_writable
 
     for file in (output, trace):
         if file is not None:

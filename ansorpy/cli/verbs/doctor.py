@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.options import AsJson, Plugins
-
-if TYPE_CHECKING:
-    from ansorpy.evaluation.tables import Table
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.tables import Table, show
 
 __all__ = ["doctor"]
 
@@ -30,14 +30,14 @@ def doctor(
 ) -> None:
     """Show what works on this machine, and what to install for the rest."""
     from ansorpy.evaluation.doctor import environment_table, examine
-    from ansorpy.evaluation.tables import show
 
+    if plugin and not parts:
+        raise UsageError("--plugin is for the list of parts", hint="add --parts, or leave it out")
     if environment:
         _list(environment_table(), as_json)
         return
     if parts:
-        # These imports need everything that is examined below.
-        from ansorpy.api.plugins import load_plugins
+        # This import needs everything that is examined below.
         from ansorpy.cli.parts import parts_table
 
         load_plugins(plugin or ())
@@ -52,7 +52,5 @@ def doctor(
 
 
 def _list(table: Table, as_json: bool) -> None:
-    from ansorpy.evaluation.tables import show
-
     rows = [dict(zip(table.heading, row, strict=True)) for row in table.rows]
     print(json.dumps(rows, indent=2)) if as_json else show(table)

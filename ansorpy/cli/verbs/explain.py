@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from ansorpy.api.arguments import ExplainArguments, SizeArguments, TaskArguments
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, ModelFile, Plugins, TaskName
+from ansorpy.cli.tasks import selected
 from ansorpy.options import those
 from ansorpy.quantities import latency_text
 
@@ -42,11 +44,9 @@ def explain(
     Each definition is shown with a lower bound on its time: once a program is clearly faster than
     that, the search ignores the definition's sketches.
     """
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.project import open_project
     from ansorpy.api.request import Request
     from ansorpy.cli.status_line import busy
-    from ansorpy.cli.tasks import selected
     from ansorpy.measure.probe.calibrate import calibrated
     from ansorpy.rules.explain import explain as explained
     from ansorpy.rules.explain import explain_relations

@@ -8,6 +8,7 @@ from typing import Annotated, Unpack
 import typer
 
 from ansorpy.api.arguments import ExportArguments, LookupArguments, NetworkArguments
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Emit, ModelFile, PackOption, Plugins, Quiet
 from ansorpy.options import those
@@ -33,7 +34,6 @@ def export(
     from ansorpy.api.emitted import default_form, emitted_target
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.files import emitted_path
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import write_library

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ansorpy.errors import UsageError
+
 __all__ = ["package"]
 
 
@@ -29,7 +31,6 @@ def package(
     ] = "1.0.0",
 ) -> None:
     """Package a compiled library for Python (--wheel) or C++ (--cmake)."""
-    from ansorpy.errors import UsageError
     from ansorpy.runtime.library.forms import stem_of
     from ansorpy.runtime.packages.cmake import write_cmake_package
     from ansorpy.runtime.packages.signature import demand_version

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins
+from ansorpy.cli.tasks import selected
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.tables import Table, say
+from ansorpy.evaluation.tables import show as show_table
+from ansorpy.quantities import ms_of
 
 if TYPE_CHECKING:
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.project import Project
-    from ansorpy.api.tuner import Tuner
+    from ansorpy.api.tuner import Chosen, Tuner
     from ansorpy.evaluation.kernels import ShownKernel
     from ansorpy.ir.task import Task
     from ansorpy.runtime.footprint import Footprint
@@ -63,10 +69,8 @@ def show(
     """
     from ansorpy.api.evaluate.libraries import is_library
     from ansorpy.api.evaluate.lookup import Lookup
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.program_text import require_form
     from ansorpy.cli.status_line import busy
-    from ansorpy.errors import UsageError
 
     load_plugins(plugin or ())
     lookup = Lookup(model, plugins=plugin or (), **arguments)
@@ -92,10 +96,7 @@ def show(
 
 def _show_limits(lookup: Lookup, task: str | None, form: str, as_json: bool) -> None:
     from ansorpy.api.evaluate.profiling import predictions_of
-    from ansorpy.errors import UsageError
     from ansorpy.evaluation.profile import bounds_table, profile_table
-    from ansorpy.evaluation.tables import say
-    from ansorpy.evaluation.tables import show as show_table
 
     if task is not None or form != _NEST:
         raise UsageError("--limits is for all calls", hint="leave --task and --as out")
@@ -113,10 +114,7 @@ def _show_limits(lookup: Lookup, task: str | None, form: str, as_json: bool) -> 
 def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) -> None:
     from ansorpy.cli.kernels import library_kernels, library_reach
     from ansorpy.cli.program_text import FORMS, program_text
-    from ansorpy.cli.tasks import selected
-    from ansorpy.errors import UsageError
     from ansorpy.evaluation.kernels import kernels_table, reach_table
-    from ansorpy.evaluation.tables import show as show_table
 
     if form not in FORMS:
         raise UsageError(
@@ -161,7 +159,6 @@ def _show_kernel(lookup: Lookup, wanted: str, form: str, as_json: bool) -> None:
     from ansorpy.api.evaluate.models import finished_from
     from ansorpy.cli.kernels import kernels_of
     from ansorpy.cli.program_text import program_text
-    from ansorpy.cli.tasks import selected
 
     lookup.warn_of_predictions()
     finished = finished_from(lookup)
@@ -181,7 +178,6 @@ def _show_kernel(lookup: Lookup, wanted: str, form: str, as_json: bool) -> None:
 def _show_task(lookup: Lookup, wanted: str, form: str, as_json: bool) -> None:
     from ansorpy.api.tuner import open_tuner
     from ansorpy.cli.program_text import DEFINITION
-    from ansorpy.cli.tasks import selected
 
     with open_tuner(lookup.request) as tuner:
         [task] = selected(lookup.project.all_tasks, wanted)
@@ -207,14 +203,14 @@ def _list(lookup: Lookup, as_json: bool) -> None:
     from ansorpy.cli.kernels import network_reach
     from ansorpy.evaluation.alternatives import alternatives_json, alternatives_table
     from ansorpy.evaluation.kernels import kernels_table, reach_table
-    from ansorpy.evaluation.tables import say
-    from ansorpy.evaluation.tables import show as show_table
 
     project = lookup.project
     with open_tuner(lookup.request) as tuner:
         regions = timed_regions(project, tuner.recorded_s)
         rows = [_facts(project, task, tuner) for task in project.all_tasks]
-    memory, kernels = _chosen(lookup)
+        cut = project.decided([region.fastest for region in regions])
+        chosen = tuner.kept(cut.tasks)
+    memory, kernels = _made_of(chosen, cut, lookup)
     reaches = network_reach(project)
     if as_json:
         facts = {
@@ -238,9 +234,6 @@ def _list(lookup: Lookup, as_json: bool) -> None:
 
 
 def _show_tasks(name: str, rows: Sequence[dict[str, Any]]) -> None:
-    from ansorpy.evaluation.tables import Table
-    from ansorpy.evaluation.tables import show as show_table
-
     heading = ("#", "task", "calls", "MFLOP", "trials", "best us")
     cells = tuple(
         (
@@ -256,22 +249,19 @@ def _show_tasks(name: str, rows: Sequence[dict[str, Any]]) -> None:
     show_table(Table(name, heading, cells, frozenset(heading) - {"task"}))
 
 
-def _chosen(lookup: Lookup) -> tuple[Footprint, list[ShownKernel]]:
-    """Memory of the recorded programs, and the kernels for several sizes that are made of them.
+def _made_of(
+    chosen: Sequence[Chosen] | None, project: Project, lookup: Lookup
+) -> tuple[Footprint, list[ShownKernel]]:
+    """Memory of *project* with the programs *chosen*, and its kernels for several sizes.
 
     If a program is missing, memory that does not depend on programs, and no kernels.
     """
-    from ansorpy.api.alternatives import fastest
     from ansorpy.api.assemble import plan_of
     from ansorpy.api.evaluate.models import finished_from
-    from ansorpy.api.tuner import open_tuner
     from ansorpy.cli.kernels import kernels_of
     from ansorpy.ir.extents import most
     from ansorpy.runtime.footprint import Footprint
 
-    with open_tuner(lookup.request) as tuner:
-        project = fastest(lookup.project, tuner.recorded_s)
-        chosen = tuner.kept(project.tasks)
     if chosen is None:
         network = project.network
         ports = sum(most(t.bytes) for t in (*network.inputs, *network.outputs))
@@ -292,5 +282,5 @@ def _facts(project: Project, task: Task, tuner: Tuner) -> dict[str, Any]:
         "flops": task.flops,
         "bytes": task.bytes,
         "trials": tuner.database.trials(task.key),
-        "best_ms": None if best is None or best.median_s is None else best.median_s * 1e3,
+        "best_ms": None if best is None else ms_of(best.median_s),
     }

@@ -14,6 +14,7 @@ from ansorpy.api.arguments import (
     NetworkArguments,
     SearchArguments,
 )
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import (
     AsJson,
@@ -25,7 +26,9 @@ from ansorpy.cli.options import (
     Quiet,
     Verbose,
 )
+from ansorpy.errors import ForeignFile
 from ansorpy.options import those
+from ansorpy.quantities import latency_text, ms_of
 
 if TYPE_CHECKING:
     from ansorpy.api.display.board import Board
@@ -52,13 +55,11 @@ def tune(
     from ansorpy.api.display.text import comparisons
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.api.request import Request
     from ansorpy.cli.next_command import export_command
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, followed
     from ansorpy.cli.values import latencies_by_network, network_names, weights_by_network
-    from ansorpy.quantities import latency_text
 
     load_plugins(plugin or ())
     request = Request.of(**those(SearchArguments, arguments))
@@ -93,14 +94,13 @@ def tune(
     some = "" if measured == every else f"{measured} of "
     print(f"tuned {some}{every} tasks{compared}; records in {request.db}")
     for one in found:
-        total_s = one["kernels_ms"]
-        time = "not timed" if total_s is None else f"{latency_text(total_s * 1e-3)} in kernels"
+        ms = one["kernels_ms"]
+        time = "not timed" if ms is None else f"{latency_text(ms * 1e-3)} in kernels"
         print(f"{one['name']}: {time}\nnext: {one['export']}")
 
 
 def _demand_kept(database: Path) -> None:
     """Raise :class:`ForeignFile` if *database* exists but nothing can be added to it."""
-    from ansorpy.errors import ForeignFile
     from ansorpy.measure.records.schema import is_read_only
 
     if is_read_only(database):
@@ -122,21 +122,19 @@ def _found(finished: Finished, export: str) -> dict[str, Any]:
     """The time of the kernels, and the command that exports the same tasks."""
     from ansorpy.api.assemble import kernels_median_s
 
-    total_s = kernels_median_s(finished.project, finished.chosen)
     return {
         "name": finished.project.name,
-        "kernels_ms": None if total_s is None else total_s * 1e3,
+        "kernels_ms": ms_of(kernels_median_s(finished.project, finished.chosen)),
         "export": export,
     }
 
 
 def _result(found: Sequence[dict[str, Any]], database: Path, board: Board) -> dict[str, Any]:
     """The last event with ``--json``."""
-    untuned_s = board.untuned_s
     return {
         "event": "result",
         "networks": list(found),
-        "untuned_ms": None if untuned_s is None else untuned_s * 1e3,
+        "untuned_ms": ms_of(board.untuned_s),
         "trials": board.got,
         "records": str(database),
     }

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 
 from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, ModelOption, Plugins, Seed
+from ansorpy.evaluation.tables import show
 
 if TYPE_CHECKING:
     from ansorpy.api.evaluate.lookup import Lookup
@@ -51,9 +53,7 @@ def verify(
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.evaluate.models import with_own_sizes
     from ansorpy.api.evaluate.verify import verify as verified
-    from ansorpy.api.plugins import load_plugins
     from ansorpy.cli.status_line import StatusLine
-    from ansorpy.evaluation.tables import show
 
     if static:
         load_plugins(plugin or ())
@@ -76,7 +76,6 @@ def _prove(lookup: Lookup, *, as_json: bool) -> None:
         VerificationFailed: Something is refuted.
     """
     from ansorpy.cli.proving import verify_static
-    from ansorpy.evaluation.tables import show
 
     result = verify_static(lookup)
     if as_json:
