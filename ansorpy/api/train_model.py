@@ -36,6 +36,7 @@ from ansorpy.measure.program_dataset import MeasuredTask, ProgramDataset, read_d
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record, TaskRow
 from ansorpy.target import Target, family_of
+from ansorpy.writable import write_whole
 
 __all__ = [
     "FittedWeights", "TrainedModel", "evaluate_models", "fit_weights", "load_dataset",
@@ -68,6 +69,10 @@ class TrainedModel:
     model: SavedModel
     failed: int
     held_out: tuple[Judged, ...]
+
+    def save(self, path: Path) -> None:
+        """Write the model to *path*; raises :class:`UsageError` if that fails."""
+        write_whole(path, self.model.text())
 
 
 @contextmanager

@@ -191,8 +191,8 @@ def _boosted(
     from ansorpy.evaluation.ranking import figures, overall_table
 
     found = train_model(source, target, seed=seed)
+    found.save(output)
     model = found.model
-    write_whole(output, model.text())
     facts = {
         "family": model.family, "programs": model.programs, "failed": found.failed,
         "tasks": model.tasks, "digest": model.digest, "held_out": figures(found.held_out),
