@@ -54,15 +54,13 @@ class Builder:
 
     def constant(self, values: object, dtype: type = np.float32, name: str = "constant") -> str:
         """Add a constant with the given values."""
-        return self._hold(name, np.asarray(values, dtype))
+        return self._hold(self._fresh(name), np.asarray(values, dtype))
 
-    def normal(self, name: str, shape: Sequence[int], std: float, mean: float = 0.0) -> str:
+    def normal(self, name: str, shape: Sequence[int], std: float) -> str:
         """Add a weight of independent normal numbers."""
         name = self._fresh(name)
-        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
-        values = rng.standard_normal(tuple(shape), np.float32) * np.float32(std)
-        self._held.append(numpy_helper.from_array(values + np.float32(mean), name))
-        return name
+        values = self._rng(name).standard_normal(tuple(shape), np.float32) * np.float32(std)
+        return self._hold(name, values)
 
     def bias(self, name: str, *shape: int) -> str:
         return self.normal(name, shape, BIAS)
@@ -70,9 +68,7 @@ class Builder:
     def scale(self, name: str, *shape: int) -> str:
         """Add positive factors near 1."""
         name = self._fresh(name)
-        rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
-        self._held.append(numpy_helper.from_array(rng.uniform(0.5, 1.5, shape).astype("f4"), name))
-        return name
+        return self._hold(name, self._rng(name).uniform(0.5, 1.5, shape).astype("f4"))
 
     def linear(self, x: str, size: int, out: int, *, bias: bool = True, gain: float = 1.0) -> str:
         """Append ``x @ w + b`` along the last axis."""
@@ -118,8 +114,10 @@ class Builder:
         onnx.checker.check_model(inferred)
         return inferred
 
+    def _rng(self, name: str) -> np.random.Generator:
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+
     def _hold(self, name: str, values: NDArray[Any]) -> str:
-        name = self._fresh(name)
         self._held.append(numpy_helper.from_array(values, name))
         return name
 
