@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from statistics import median
 
 from benchmarks.common.cells import markdown
@@ -51,18 +52,19 @@ def _section(
     settings: StudySettings,
     outcomes: Outcomes,
 ) -> Section:
+    kind = _kind(stage, settings, trials)
+    failed = outcomes.failures(*kind).items()
+    text = "\n\n".join((CLAIMS[stage].text, *(f"Failed: {key}, {why}." for key, why in failed)))
     runs: dict[tuple[str, str], list[Value]] = {}
-    for (subject, variant, _), value in outcomes.values(*_kind(stage, settings, trials)).items():
+    best: dict[str, float] = {}
+    for (subject, variant, _), value in outcomes.values(*kind).items():
         runs.setdefault((subject, variant), []).append(value)
-    failed = outcomes.failures(*_kind(stage, settings, trials))
-    notes = [f"Failed: {key}, {reason}." for key, reason in failed.items()]
+        best[subject] = min(best.get(subject, inf), float(value["best_ms"]))
     if not runs:
-        return Section("\n\n".join((CLAIMS[stage].text, *notes)) if notes else "")
+        return Section(text if failed else "")
     most = settings.trials or trials
     grid = sorted({max(1, most * n // _POINTS) for n in range(1, _POINTS + 1)})
-    best = {subject: _best(found) for (subject, _), found in runs.items()}
-    for (subject, _), found in runs.items():
-        best[subject] = min(best[subject], _best(found))
+    shown = (grid[len(grid) // 10], grid[len(grid) // 3], grid[-1])
     drawn, rows = [], []
     for (subject, variant), found in runs.items():
         speeds = {n: median(best[subject] / at_trials(v, n) for v in found) for n in grid}
@@ -71,14 +73,11 @@ def _section(
             for n, speed in speeds.items()
             if speed
         ]
-        shown = (grid[len(grid) // 10], grid[len(grid) // 3], grid[-1])
         cells = (f"{speeds[n]:.2f}" for n in shown)
         rows.append((subject, variant, str(len(found)), *cells))
     order = [variant.name for variant in variants]
     rows.sort(key=lambda row: (row[0], order.index(row[1])))
-    heading = ("", "variant", "runs", *(f"after {n}" for n in shown))
-    table = markdown(heading, rows)
-    text = "\n\n".join((CLAIMS[stage].text, *notes))
+    table = markdown(("", "variant", "runs", *(f"after {n}" for n in shown)), rows)
     return Section(
         text,
         f"Speed relative to the best of all:\n\n{table}",
@@ -86,14 +85,10 @@ def _section(
     )
 
 
-def _best(found: Sequence[Value]) -> float:
-    return min(float(value["best_ms"]) for value in found)
-
-
 def at_trials(value: Value, trials: int) -> float:
     """The best milliseconds of a run after so many trials; infinite before its first program."""
     known = [float(ms) for _, n, ms in value["points"] if n <= trials]
-    return min(known, default=float("inf"))
+    return min(known, default=inf)
 
 
 STAGES = (
