@@ -28,7 +28,6 @@ from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 __all__ = ["Bench", "main"]
 
 ENGINES = ("ansorpy", "onnxruntime")
-PARTS = ("calls", "first", "compiled")
 Figures = dict[str, float]
 Found = dict[str, dict[str, Figures]]
 """Figures by model and engine."""
@@ -104,6 +103,7 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("given_mib", "weights, MiB", "{:.1f}"), ("constants_mib", "packed, MiB", "{:.1f}"),
     ),
 }  # fmt: skip
+"""By part of the benchmark: the figures in its table, their headings and formats."""
 
 
 def table_of(part: str, found: Found) -> Table:
@@ -122,7 +122,7 @@ def table_of(part: str, found: Found) -> Table:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     p = command_line("overhead", __doc__)
-    p.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="tables")
+    p.add_argument("--only", nargs="+", choices=COLUMNS, default=list(COLUMNS), help="tables")
     p.add_argument("--small", nargs="*", choices=SMALL, default=list(SMALL), help="for calls")
     p.add_argument(
         "--networks", nargs="*", choices=(*NETWORKS, *SMALL), metavar="NAME",

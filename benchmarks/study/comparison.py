@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
+
+from ansorpy.arrays import Floats
 
 __all__ = ["Comparison", "Scores", "Standing", "compared", "holm"]
 
@@ -97,14 +98,12 @@ def holm(p: Sequence[float]) -> list[bool]:
     return found
 
 
-def _mean(values: npt.NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     """The geometric mean."""
     return float(np.exp(np.log(values).mean()))
 
 
-def _interval(
-    samples: Sequence[npt.NDArray[np.float64]], rng: np.random.Generator
-) -> tuple[float, float]:
+def _interval(samples: Sequence[Floats], rng: np.random.Generator) -> tuple[float, float]:
     """Percentiles of the geometric mean of medians when the seeds are drawn again."""
     drawn = [np.median(rng.choice(sample, (_RESAMPLES, len(sample))), axis=1) for sample in samples]
     means = np.exp(np.log(np.array(drawn)).mean(axis=0))
@@ -112,13 +111,13 @@ def _interval(
     return float(low), float(high)
 
 
-def _ranks(medians: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _ranks(medians: Floats) -> Floats:
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(medians, axis=0), dtype=np.float64)
 
 
-def _friedman(medians: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _friedman(medians: Floats) -> tuple[float, float]:
     """The p value of Friedman's test, and Nemenyi's critical distance of mean ranks."""
     from scipy.stats import friedmanchisquare, studentized_range
 

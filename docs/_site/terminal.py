@@ -17,7 +17,6 @@ from rich.text import Text
 import ansorpy as ap
 from ansorpy.api.display.board import Board
 from ansorpy.api.display.drawing import Drawing
-from ansorpy.api.events import PeerTimed
 from ansorpy.cli.peers import peers_timed
 from ansorpy.search.events import Event
 
@@ -66,8 +65,7 @@ def main() -> None:
     against = f" --against {' '.join(asked.against)}" if asked.against else ""
     command = f"ansorpy compile {asked.model.name} --time-limit {asked.time_limit}{against}"
     picture = Picture(command, asked.width, asked.rows, asked.at)
-    peers: list[PeerTimed] = peers_timed(asked.model, {}, asked.against)
-    for peer in peers:
+    for peer in peers_timed(asked.model, {}, asked.against):
         picture(peer)
     ap.compile(asked.model, time_limit=asked.time_limit, db=asked.db, progress=picture)
     if not picture.svg:

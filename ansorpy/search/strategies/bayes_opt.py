@@ -14,7 +14,7 @@ from ansorpy.schedule.space import Space, Table, hull
 from ansorpy.search.gaussian_process import Points, Posterior, posterior
 from ansorpy.search.points import positions
 from ansorpy.search.population import Candidate, Key, Pool, by_sketch, different, sample_valid
-from ansorpy.search.strategy import Context, Results
+from ansorpy.search.strategy import Context, Results, fastest
 
 __all__ = ["ACQUISITIONS", "BayesOpt", "Portfolio", "encoded"]
 
@@ -85,7 +85,7 @@ class BayesOpt:
 
     def _tables(self, context: Context) -> list[tuple[PlacedSketch, Table]]:
         """The rows to choose from: of the fastest programs' sketches and of new ones."""
-        leaders = [c for _, c in sorted(self._timed, key=lambda pair: pair[0])[: self.leaders]]
+        leaders = [candidate for _, candidate in fastest(self._timed, (), self.leaders)]
         sketches = {c.sketch.key: c.sketch for c in leaders}
         for sketch in context.source.draw(self.sketches, context.rng):
             sketches.setdefault(sketch.key, sketch)
@@ -117,7 +117,7 @@ class BayesOpt:
 
         Also returns *everyone*, scored by the mean speed that the process expects.
         """
-        measured = sorted(self._timed, key=lambda pair: pair[0])[: self.observed]
+        measured = fastest(self._timed, (), self.observed)
         points = encoded([*(c for _, c in measured), *everyone])
         known, unknown = np.split(np.arange(len(points)), [len(measured)])
         logs = np.log([s for s, _ in measured])
