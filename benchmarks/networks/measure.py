@@ -29,7 +29,9 @@ from benchmarks.common.peak import Peak, measure_peak
 from benchmarks.networks.result import NetworkResult
 from benchmarks.zoo.suite import Entry
 
-__all__ = ["NetworkSettings", "Tuned", "contender", "measure", "roofline_s", "tuning_options"]
+__all__ = [
+    "NetworkSettings", "Tuned", "contender", "kernels_s", "measure", "roofline_s", "tuning_options",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def measure(
     contenders = [contender(name, path, threads, settings.db) for name in names]
     is_disturbed = CoreProbe(threads).is_disturbed
     timings = compare(contenders, left_out=left_out, is_disturbed=is_disturbed)
-    kernels_s = None if project is None else _kernels_s(project, settings)
+    sum_s = None if project is None else kernels_s(project, settings)
     peak = before.or_better(measure_peak(threads, size))
     return NetworkResult(
         network=entry.name,
@@ -125,7 +127,7 @@ def measure(
         bandwidth_gbytes=peak.bandwidth * 1e-9,
         kernels=0 if project is None else len(project.network.calls),
         tasks=0 if project is None else len(project.tasks),
-        kernels_ms=None if kernels_s is None else kernels_s * 1e3,
+        kernels_ms=None if sum_s is None else sum_s * 1e3,
         tuning_s=tuning_s,
     )
 
@@ -177,7 +179,7 @@ def _best_s(database: Database, task: Task) -> float | None:
     return None if record is None else record.median_s
 
 
-def _kernels_s(project: Project, settings: NetworkSettings) -> float | None:
+def kernels_s(project: Project, settings: NetworkSettings) -> float | None:
     """Sum of all kernels' times, each times its number of calls.
 
     They are measured again, since the machine's clock has changed since they were tuned.  None if

@@ -15,7 +15,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from benchmarks.common.peak import Peak
 from benchmarks.networks import measure as measuring
-from benchmarks.networks.measure import NetworkSettings, Tuned, measure, roofline_s
+from benchmarks.networks.measure import NetworkSettings, Tuned, kernels_s, measure, roofline_s
 from benchmarks.zoo.suite import Entry
 from tests.graph.nets import Net
 from tests.search.runners import FormulaRunner
@@ -77,5 +77,5 @@ def test_kernels_have_no_sum_where_one_does_not_run(
     failing = FormulaRunner(fails=lambda state, number: crash)
     for runner, is_known in ((FormulaRunner(), True), (failing, False)):
         monkeypatch.setattr(measuring, "LocalRunner", lambda _, r=runner: nullcontext(r))
-        kernels_s = measuring._kernels_s(project, settings)
-        assert (kernels_s is not None) == is_known and kernels_s != float("inf")
+        found = kernels_s(project, settings)
+        assert (found is not None) == is_known and found != float("inf")
