@@ -42,8 +42,11 @@ class Context:
     rng: np.random.Generator
     measured: set[Key] = field(default_factory=set)
     """Keys of the measured candidates; :meth:`note` adds to them."""
-    measured_of: Counter[str] = field(default_factory=Counter)
-    """Number of measured candidates of each placed sketch, by its key."""
+
+    @property
+    def measured_of(self) -> Counter[str]:
+        """Number of measured candidates of each placed sketch, by its key."""
+        return Counter(sketch for sketch, _ in self.measured)
 
     def samples(self, sketches: int, rows: int) -> list[tuple[PlacedSketch, Table]]:
         """Random valid programs of *sketches* new placed sketches, about *rows* in all."""
@@ -72,10 +75,7 @@ class Context:
 
     def note(self, candidates: Iterable[Candidate]) -> None:
         """Mark *candidates* as measured."""
-        for candidate in candidates:
-            if candidate.key not in self.measured:
-                self.measured.add(candidate.key)
-                self.measured_of[candidate.sketch.key] += 1
+        self.measured |= {candidate.key for candidate in candidates}
 
 
 @runtime_checkable

@@ -117,10 +117,10 @@ class Evolution:
         pairs: dict[Pair, list[Scored]] = {}
         for group in self._merged(found, n, context):
             pairs.setdefault(group.sketch.pair, []).append(group)
-        kept: list[Scored] = []
+        measured, kept = context.measured_of, list[Scored]()
         for own in pairs.values():
-            measured = sum(context.measured_of[group.sketch.key] for group in own)
-            kept += fittest(own, self._kept(n) + measured)
+            known = sum(measured[group.sketch.key] for group in own)
+            kept += fittest(own, self._kept(n) + known)
         self._prepared = newcomers, kept
 
     def _generations(self, context: Context, n: int) -> tuple[list[Scored], list[Scored]]:

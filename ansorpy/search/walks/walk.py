@@ -123,9 +123,9 @@ class PolicyWalk(ABC):
             started, walks = self._begun(context, pairs)
             visited = [*started, *self._walk(walks, context)]
         self._drop(walks, visited)
+        measured = context.measured_of
         kept = [
-            merged(visited, g.sketch, self.considered + context.measured_of[g.sketch.key])
-            for g in started
+            merged(visited, g.sketch, self.considered + measured[g.sketch.key]) for g in started
         ]
         best = varied(kept, 2 * n, self._tried, context.measured, self.doubt)
         return Pool(tuple(best), context.some(started, 2 * n))
