@@ -163,7 +163,6 @@ class Pool:
     fastest: Candidate | None = None
     measured: Set[Key] = frozenset()
 
-    @property
     def candidates(self) -> list[Candidate]:
         """All of them, each once, those in ``best`` first."""
         return different([*self.best, *self.random])

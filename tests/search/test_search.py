@@ -484,7 +484,7 @@ def test_measured_candidates_are_counted_by_sketch() -> None:
     pool = Evolution(population=64).ask(context, 8)
     for told in (pool.best, pool.random, pool.best):
         context.note(told)
-    assert context.measured_of == Counter(c.sketch.key for c in pool.candidates)
+    assert context.measured_of == Counter(c.sketch.key for c in pool.candidates())
 
 
 def test_scores_belong_to_their_rows() -> None:

@@ -30,4 +30,4 @@ class Diversity:
     doubt: float = 0.5
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        return spread(pool.candidates, n, self.doubt)
+        return spread(pool.candidates(), n, self.doubt)

@@ -30,7 +30,7 @@ class ExpectedImprovement:
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
         best = 0.0 if pool.fastest is None else pool.fastest.score
-        offered = pool.candidates
+        offered = pool.candidates()
         gain = {c.key: expected_improvement(c.score, deviation_of(c, "ei"), best) for c in offered}
         return sorted(offered, key=lambda c: -gain[c.key])[:n]
 

@@ -50,7 +50,7 @@ class KMeans:
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
         offered = different(pool.best)
         if len(offered) < n:
-            offered = pool.candidates
+            offered = pool.candidates()
         if len(offered) <= min(n, self.step):
             return offered
         names = self._largest(offered)

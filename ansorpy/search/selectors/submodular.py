@@ -29,7 +29,7 @@ class Submodular:
     weight: float = 0.5
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        offered = pool.candidates
+        offered = pool.candidates()
         if not offered:
             return []
         scores = np.array([c.score for c in offered])

@@ -16,4 +16,4 @@ class TopK:
     """Picks the candidates with the highest scores."""
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        return sorted(pool.candidates, key=lambda c: -c.score)[:n]
+        return sorted(pool.candidates(), key=lambda c: -c.score)[:n]
