@@ -16,6 +16,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.target import machine_name
 from ansorpy.version import __version__
+from ansorpy.writable import replacing
 from benchmarks.common.cells import OURS
 
 __all__ = [
@@ -33,9 +34,8 @@ class Stored(BaseModel):
     def write(self, path: Path) -> None:
         """Write it atomically: a run that is stopped leaves either the old or the new file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(self.model_dump_json(indent=2) + "\n")
-        part.replace(path)
+        with replacing(path) as made:
+            made.write_text(self.model_dump_json(indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path, benchmark: str) -> Self:

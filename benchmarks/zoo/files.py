@@ -7,6 +7,8 @@ from pathlib import Path
 
 import onnx
 
+from ansorpy.writable import replacing
+
 __all__ = ["saved_once"]
 
 
@@ -14,7 +16,6 @@ def saved_once(path: Path, model: Callable[[], onnx.ModelProto]) -> Path:
     """Write *model* to *path* unless it exists; returns *path*.  A file there is always whole."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        onnx.save(model(), part)
-        part.replace(path)
+        with replacing(path) as made:
+            onnx.save(model(), made)
     return path
