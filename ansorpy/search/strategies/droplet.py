@@ -47,15 +47,14 @@ class Droplet:
     _times: tuple[float, ...] = field(default=(), repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        offers: dict[Key, Candidate] = {}
         if self._centre is None:
             return Pool(())
+        offers: dict[Key, Candidate] = {}
         for radius in range(1, self.radius + 1):
             if len(offers) >= n:
                 break
-            for candidate in self._around(self._centre, radius, context):
-                if candidate.key not in context.measured:
-                    offers.setdefault(candidate.key, candidate)
+            for candidate in context.new(self._around(self._centre, radius, context)):
+                offers.setdefault(candidate.key, candidate)
         return Pool(tuple(offers.values()))
 
     def tell(self, found: Results) -> None:
