@@ -70,10 +70,10 @@ def _filled(text: str, seen: str) -> str:
 
 
 def _seen(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) -> str | None:
-    """A table row for each measure of the part, beside the default and the plainest part."""
+    """A table row for each measure of the part, beside the default and the plainest one."""
     if kind not in STAGES:
         return None
-    names = (name, Contestant.default().parts[kind], PLAINEST[kind])
+    names = tuple(dict.fromkeys((name, Contestant.default().parts[kind], PLAINEST[kind])))
     rows = [
         (what, *(_mean(scores, one, name) for one in names))
         for what, scores in _measures(kind, settings, outcomes)

@@ -141,6 +141,7 @@ def test_pages_of_parts_are_filled_again_and_again(outcomes: Outcomes, tmp_path:
     text = (tmp_path / "strategies" / "random.md").read_text()
     assert text.count(begin) == text.count(end) == 1
     assert text.endswith(f"{end}\n\nNothing.\n\n## Further\n\nThe end.\n")
+    assert f"| geometric means | `random` | `{DEFAULT.strategy}` |\n" in text
     assert "| time / fastest, on this machine | 1.9" in text or "| 2" in text
     assert "Not raced" in (tmp_path / "transfers" / "none.md").read_text()
     assert "No results yet" in (tmp_path / "selectors" / "top_k.md").read_text()
