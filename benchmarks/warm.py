@@ -85,10 +85,10 @@ Weights = Mapping[Task, float]
 """The tasks of a network, and the number of calls of each."""
 
 
-def network(name: str, threads: int, seed: int) -> Weights:
+def network(name: str, threads: int) -> Weights:
     """The light network ``NAME[@SIZE]``, with an image of ``SIZE`` x ``SIZE`` pixels."""
     name, _, size = name.partition("@")
-    model = light_model(name, seed)
+    model = light_model(name, 0)
     if size:
         del model.graph.value_info[:], model.graph.output[0].type.tensor_type.shape.dim[:]
         for dim in model.graph.input[0].type.tensor_type.shape.dim[2:]:
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Run the comparison and print its table."""
-    first, second = (network(n, options.threads, 0) for n in (options.first, options.second))
+    first, second = (network(n, options.threads) for n in (options.first, options.second))
     known = {task.key for task in first}
     second = {task: weight for task, weight in second.items() if task.key not in known}
     with TemporaryDirectory() as folder:

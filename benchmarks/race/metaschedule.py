@@ -60,7 +60,7 @@ def _jobs(settings: StudySettings) -> Sequence[Job]:
         found += [
             Job(
                 _key("metaschedule", settings, name),
-                partial(tune_with_tvm, heat.where, trials, 0, library),
+                partial(tune_with_tvm, heat.where, trials, library),
                 alone=True,
             ),
             heat.run(Contestant.default()),

@@ -45,7 +45,7 @@ def test_a_way_without_a_program_of_a_task_has_no_sum() -> None:
 
 
 def test_a_network_of_another_size_has_other_tasks_of_the_same_classes() -> None:
-    one, other = (warm.network(name, 1, 0) for name in ("squeezenet", "squeezenet@96"))
+    one, other = (warm.network(name, 1) for name in ("squeezenet", "squeezenet@96"))
     assert len(one) == len(other)
     shared = {t.key for t in one} & {t.key for t in other}
     assert len(shared) < len(one) / 2
@@ -55,8 +55,8 @@ def test_a_network_of_another_size_has_other_tasks_of_the_same_classes() -> None
 def test_ways_are_measured_on_the_same_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def small(name: str, threads: int, seed: int) -> warm.Weights:
-        whole = network(name, threads, seed)
+    def small(name: str, threads: int) -> warm.Weights:
+        whole = network(name, threads)
         return {t: w for t, w in list(whole.items())[-2:] if "softmax" not in t.name}
 
     network = warm.network

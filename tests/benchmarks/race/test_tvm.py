@@ -24,7 +24,7 @@ def test_without_tvm_a_message_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "tvm", None)
     monkeypatch.setenv("TVM_NUM_THREADS", "1")
     with pytest.raises(MissingDependency, match="MetaSchedule does not race, since TVM is not"):
-        tune_with_tvm(Subject("CALL.16", 1, tmp_path), 4, 0, tmp_path / "x.so")
+        tune_with_tvm(Subject("CALL.16", 1, tmp_path), 4, tmp_path / "x.so")
 
 
 def test_nothing_of_an_earlier_run_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +34,7 @@ def test_nothing_of_an_earlier_run_is_left(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "x.work" / "database_workload.json").write_text("{}")
     (tmp_path / "x.so").write_bytes(b"")
     with pytest.raises(MissingDependency):
-        tune_with_tvm(Subject("CALL.16", 1, tmp_path), 4, 0, tmp_path / "x.so")
+        tune_with_tvm(Subject("CALL.16", 1, tmp_path), 4, tmp_path / "x.so")
     assert not list(tmp_path.iterdir())
 
 
