@@ -48,6 +48,9 @@ __all__ = ["SearchOptions", "TaskSearch"]
 _HINTS = 8
 """How many programs are tried that others recorded for the task."""
 
+_HOPELESS = 5.0
+"""The default schedule is not measured if it is predicted to take so many times the best time."""
+
 _Found: TypeAlias = tuple[Candidate, TrialEnd]
 
 
@@ -59,14 +62,11 @@ class SearchOptions:
         strategy: Makes candidates; one instance per task.
         selector: Picks the candidates to measure.
         transfer: Decides what to reuse from earlier trials, of this task and of others.
-        default_margin: The default schedule is measured unless the analytic model predicts that
-            it takes at least this many times the best measured time.
     """
 
     strategy: Callable[[], Strategy] = Evolution
     selector: Selector = EpsilonGreedy()
     transfer: TransferSource = Both()
-    default_margin: float = 5.0
     seed: int = 0
 
 
@@ -281,14 +281,13 @@ class TaskSearch:
 
     def _measured_default(self) -> bool:
         """Measure the default schedule unless it is certain to be slower; True when measured."""
-        may_win = hardware_of(self.task.target).default_may_win
-        if not may_win and self.history.best_s is not None:
-            return False
-        default = State.initial(self.task.dag)
-        [speed] = AnalyticModel().predict(self.task, Programs.of(default))
-        best_s = self.history.best_s
-        if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
-            return False
+        best_s, default = self.history.best_s, State.initial(self.task.dag)
+        if best_s is not None:
+            if not hardware_of(self.task.target).default_may_win:
+                return False
+            [speed] = AnalyticModel().predict(self.task, Programs.of(default))
+            if 1 / speed >= _HOPELESS * best_s:
+                return False
         [end] = self._run([default])
         if end.result.kind is TrialKind.CUT:
             self.default_pending = True
