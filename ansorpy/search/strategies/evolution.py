@@ -88,16 +88,13 @@ class Evolution:
     _prepared: tuple[list[Scored], list[Scored]] | None = field(default=None, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        if self._prepared is None:
+        prepared, self._prepared = self._prepared, None
+        if prepared is None:
             newcomers, found = self._generations(context, n)
-            found = self._merged(found, n, context) if self.doubt else found
         else:
-            (newcomers, found), self._prepared = self._prepared, None
-            tables = [(group.sketch, group.table) for group in (*newcomers, *found)]
-            again = scored_together(context.task, context.model, tables)
-            newcomers, found = again[: len(newcomers)], again[len(newcomers) :]
-            self._shares = self._allocation(context).shares(_best_scores(found))
-            found = self._merged([*found, *self._next(found, context)], n, context)
+            newcomers, found = self._continued(*prepared, context)
+        if self.doubt:
+            found = self._merged(found, n, context)
         pairs = self._allocation(context)
         self._shares = pairs.shares(_best_scores(found))
         offers = {
@@ -122,6 +119,16 @@ class Evolution:
             known = sum(measured[group.sketch.key] for group in own)
             kept += fittest(own, self._kept(n) + known)
         self._prepared = newcomers, kept
+
+    def _continued(
+        self, newcomers: Sequence[Scored], found: Sequence[Scored], context: Context
+    ) -> tuple[list[Scored], list[Scored]]:
+        """What was prepared, scored by today's model, and a generation more."""
+        tables = [(group.sketch, group.table) for group in (*newcomers, *found)]
+        again = scored_together(context.task, context.model, tables)
+        first, every = again[: len(newcomers)], again[len(newcomers) :]
+        self._shares = self._allocation(context).shares(_best_scores(every))
+        return first, [*every, *self._next(every, context)]
 
     def _generations(self, context: Context, n: int) -> tuple[list[Scored], list[Scored]]:
         """The first generation, and all of them, of a round of *n* trials."""
