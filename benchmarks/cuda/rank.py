@@ -24,8 +24,8 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from benchmarks.common.command import say
+from benchmarks.cuda.definitions import product
 from benchmarks.cuda.gpu_run import GpuRun
-from benchmarks.cuda.smoke.checks import product
 from benchmarks.ops.families.conv2d import Conv2d
 from benchmarks.ops.families.depthwise import DepthwiseConv2d
 from benchmarks.ops.families.elementwise import Softmax

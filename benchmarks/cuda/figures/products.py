@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from benchmarks.cuda.definitions import product
 from benchmarks.cuda.figures.base import TOLERANCES, Figures, FigureSettings, compare, tuned
-from benchmarks.cuda.smoke.checks import product
 from benchmarks.cuda.timing import by_events, in_turns
 
 __all__ = ["measure_product"]

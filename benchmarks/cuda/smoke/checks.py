@@ -15,11 +15,9 @@ from ansorpy.codegen.cuda.device.driver import CudaDevice
 from ansorpy.codegen.cuda.device.protocol import Order, launch_all, repeat
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import CodegenError
-from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
-from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.gpu.task import GpuTask
 from ansorpy.measure.result import TrialKind
@@ -28,6 +26,7 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from benchmarks.cuda.definitions import product, row_sums
 from benchmarks.cuda.smoke.comparison import compared
 from benchmarks.cuda.smoke.machine import (
     N,
@@ -41,7 +40,7 @@ from benchmarks.cuda.smoke.machine import (
 )
 from benchmarks.cuda.smoke.planting import PlantingBuilder, planted_state
 
-__all__ = ["CHECKS", "product", "row_sums", "small_network"]
+__all__ = ["CHECKS", "small_network"]
 
 
 def _memory(gpu: SmokeGpu) -> str:
@@ -169,30 +168,6 @@ def _run(gpu: SmokeGpu, dag: ComputeDAG, state: State, error: float = 1e-4) -> s
         candidate.prepare(0)
         seconds = candidate.burst(candidate.unit) / candidate.unit
     return f"{seconds * 1e6:.1f} us"
-
-
-def product(kind: str, n: int, m: int, k: int, *, by_columns: bool = False) -> list[Tensor]:
-    """A matrix product of operands of type *kind*; narrow types have float32 sums.
-
-    The second one is ``[k, m]``, or *by_columns* ``[m, k]``, as the weights of a layer are.
-    """
-    a = placeholder((n, k), kind, name="A")
-    b = placeholder((m, k) if by_columns else (k, m), kind, name="B")
-    r, total = reduce_axis(k, name="k"), "int32" if kind == "int8" else "float32"
-
-    def at(i: Expr, j: Expr) -> Expr:
-        left, right = a[i, r], b[j, r] if by_columns else b[r, j]
-        if kind != total:
-            left, right = left.astype(total), right.astype(total)
-        return ap.sum(left * right, axis=r)
-
-    return [a, b, compute((n, m), at, name="C")]
-
-
-def row_sums(n: int, m: int) -> list[Tensor]:
-    """The sum of each row, shared by threads."""
-    x, k = placeholder((n, m), name="X"), reduce_axis(m, name="k")
-    return [x, compute((n,), lambda i: ap.sum(x[i, k], axis=k), name="S")]
 
 
 def _shared(gpu: SmokeGpu) -> str:

@@ -22,6 +22,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from benchmarks.cuda.definitions import product, row_sums
 from benchmarks.cuda.rank import (
     TASKS,
     Predicted,
@@ -30,7 +31,6 @@ from benchmarks.cuda.rank import (
     drawn_candidates,
     rank_all,
 )
-from benchmarks.cuda.smoke.checks import product, row_sums
 from tests.codegen.cuda.simulated import GPU
 from tests.measure.gpu.simulated import simulated_built
 
