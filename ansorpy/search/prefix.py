@@ -171,12 +171,14 @@ class _Columns(Prefix):
 def _sketches(
     decided: tuple[Decided, ...], source: SketchSource, pairs: tuple[Pair, ...]
 ) -> Prefix:
+    """The prefix to which these *pairs* are left; that of a single pair has its placement open."""
     if len(pairs) > 1:
         return _Sketches(decided, source, pairs)
     return _placing(decided, source.begin(pairs[0].sketch))
 
 
 def _placing(decided: tuple[Decided, ...], partial: PartialSketch) -> Prefix:
+    """The prefix at *partial*, whose columns are open if nothing is left to place."""
     if partial.options:
         return _Placing(decided, partial)
     sketch = partial.placed()
