@@ -29,8 +29,8 @@ def compile_all(
     """Compile all cases for *target*; return the reason of each failure by case name.
 
     Nothing is timed.  For a CPU, the program predicted fastest is compiled, and its result is
-    checked if this machine can run the target's code.  For a GPU, for which there is no prediction
-    yet, the first program drawn is compiled.
+    checked if this machine can run the target's code.  For a GPU, the first program drawn that
+    compiles is taken, which is quicker.
     """
     failures: dict[str, str] = {}
     made_for = ap.Target.parse(target)
