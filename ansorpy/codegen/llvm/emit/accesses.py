@@ -18,7 +18,7 @@ from ansorpy.codegen.llvm.emit.addresses import (
     lane_pointers,
     walked,
 )
-from ansorpy.codegen.llvm.emit.affine import Affine, lane_values
+from ansorpy.codegen.llvm.emit.affine import Affine
 from ansorpy.codegen.llvm.emit.conversions import from_stored, to_stored
 from ansorpy.codegen.llvm.emit.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangled
 from ansorpy.codegen.llvm.emit.shuffles import assembled, windows
@@ -84,7 +84,7 @@ def load_stored(e: Emitter, use: Access) -> Value:
         return _gather(e, use)
     if offset.lanes is None or e.lanes is None:
         return _load_at(e, use, offset.const, 0)
-    lanes = lane_values(offset, e.vector.width)[: e.vector.active]
+    lanes = e.vector.constants(offset)
     first = lanes[0]
     if all(lane == first for lane in lanes):
         return _load_at(e, use, first, 0)
@@ -240,7 +240,7 @@ def store(e: Emitter, use: Access, value: Value) -> None:
     if e.lanes is None or not (use.offset.is_vector or stored.lanes or e.lane_guard()):
         _store_at(e, use, use.offset.const, stored)
         return
-    lanes = lane_values(use.offset, e.vector.width)[: e.vector.active]
+    lanes = e.vector.constants(use.offset)
     first, guard = lanes[0], e.lane_guard()
     if not use.offset.has_vector_symbol and guard is None:
         if all(lane == first for lane in lanes):

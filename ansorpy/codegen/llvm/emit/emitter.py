@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.emit.affine import Affine
+from ansorpy.codegen.llvm.emit.affine import Affine, lane_values
 from ansorpy.codegen.llvm.emit.module import Module
 from ansorpy.codegen.llvm.emit.scopes import BlockScope
 from ansorpy.codegen.llvm.emit.text import INLINE, FunctionText, Value, mask_bits, mask_literal
@@ -57,6 +57,10 @@ class Lanes:
     def mask(self) -> Value:
         """The active lanes as a constant mask."""
         return mask_literal([lane < self.active for lane in range(self.width)])
+
+    def constants(self, index: Affine) -> list[int]:
+        """The constant part of *index* in each lane in use."""
+        return lane_values(index, self.width)[: self.active]
 
 
 @dataclass(frozen=True, slots=True)

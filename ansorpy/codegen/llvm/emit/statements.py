@@ -201,7 +201,7 @@ def _lanes_collide(e: Emitter, offset: Affine) -> bool:
     """True if two active lanes accumulate, or may accumulate, into one element."""
     if offset.has_vector_symbol:
         return True
-    lanes = lane_values(offset, e.vector.width)[: e.vector.active]
+    lanes = e.vector.constants(offset)
     return len(set(lanes)) < len(lanes)
 
 
@@ -214,7 +214,7 @@ def _reduce_colliding(e: Emitter, stmt: Store) -> None:
     assert stmt.reduce is not None
     lanes = e.vector
     offset = access(e, stmt.buffer, [e.index(index) for index in stmt.indices]).offset
-    active = lane_values(offset, lanes.width)[: lanes.active]
+    active = lanes.constants(offset)
     if offset.has_vector_symbol or len(set(active)) > 1:
         _lane_by_lane(e, stmt)
         return
