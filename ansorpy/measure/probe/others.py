@@ -15,14 +15,16 @@ from time import monotonic
 
 from ansorpy.measure.workers.processes import stat_fields, usable_cores
 
-__all__ = ["MOST_SHARED", "OtherProcesses", "SharedCores", "busy_s", "family", "processor_s"]
+__all__ = [
+    "ENOUGH_S", "MOST_SHARED", "OtherProcesses", "SharedCores", "busy_s", "family", "processor_s",
+]  # fmt: skip
 
 _LOG = logging.getLogger(__name__)
 
 MOST_SHARED = 0.25
 """Cores that timed programs may share with other processes."""
 
-_ENOUGH_S = 5.0
+ENOUGH_S = 5.0
 """Seconds of timing after which it is known whether other processes share the cores."""
 
 _PARENT, _TIMES = 1, slice(11, 15)
@@ -67,7 +69,7 @@ class SharedCores:
         passed_s = monotonic() - began
         self._timed_s += passed_s
         self._shared_s += others.shared_cores(threads) * passed_s
-        if self._timed_s > _ENOUGH_S:
+        if self._timed_s > ENOUGH_S:
             self._tell(self._shared_s / self._timed_s)
             self._timed_s = self._shared_s = 0.0
 

@@ -113,7 +113,7 @@ def test_a_load_that_begins_late_is_told_of(
 def test_a_runner_tells_of_what_shares_its_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(probe, "_ENOUGH_S", 0.0)
+    monkeypatch.setattr(probe, "ENOUGH_S", 0.0)
     monkeypatch.setattr(OtherProcesses, "busy_cores", lambda self: self.cores)
     dag = matmul(24, 40, 36)
     with LocalRunner(MeasureOptions(lock_folder=tmp_path)) as runner:
