@@ -64,7 +64,8 @@ def grid(
         for cell, side in zip(heading, sides, strict=True)
     )
     styles = [f"text-align:{side};" for side in sides]
-    others = "".join(f"<tr>{''.join(map(_cell, row, styles))}</tr>" for row in rows)
+    cells = ["".join(_cell(*pair) for pair in zip(row, styles, strict=True)) for row in rows]
+    others = "".join(f"<tr>{each}</tr>" for each in cells)
     caption = f'<caption style="text-align:left">{escape(title)}</caption>' if title else ""
     return f'<table style="{_TABLE}">{caption}<tr>{first}</tr>{others}</table>'
 

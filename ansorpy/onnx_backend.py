@@ -219,9 +219,15 @@ class AnsorpyBackend(Backend):
         if not cls.supports_device(device):
             return False
         try:
-            cls.prepare(model, device)
+            ready = cls.prepare(model, device)
         except UnsupportedModel:
             return False
+        shapes = _stand_ins(model, fixes_shapes=ready.fixes_shapes)
+        try:
+            if shapes:
+                load(model, shapes=shapes)
+        except UnsupportedModel as error:
+            return bool(error.needs or error.bounds)
         return True
 
     @classmethod
@@ -324,6 +330,19 @@ def _is_open(info: ValueInfoProto) -> bool:
     kind = info.type.tensor_type
     is_stated = kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
     return info.type.HasField("tensor_type") and not is_stated
+
+
+def _stand_ins(model: ModelProto, *, fixes_shapes: bool) -> dict[str, Any]:
+    """Shapes that a call might give: of what *model* takes as sequences, and of what is open if it
+    *fixes_shapes*; none if an input is optional, as what it may hold depends on the call."""
+    inputs = network_inputs(model)
+    if any(info.type.HasField("optional_type") for info in inputs):
+        return {}
+    shapes: dict[str, Any] = {i.name: [(1,)] for i in inputs if i.type.HasField("sequence_type")}
+    if fixes_shapes:
+        ranked = (i for i in inputs if _is_open(i) and i.type.tensor_type.HasField("shape"))
+        shapes |= {i.name: [d.dim_value or 1 for d in i.type.tensor_type.shape.dim] for i in ranked}
+    return shapes
 
 
 def _rounded(size: float) -> int:

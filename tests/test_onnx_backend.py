@@ -104,6 +104,8 @@ def test_what_is_refused() -> None:
     assert not onnx_backend.is_compatible(summed(), "TPU")
     with pytest.raises(UnsupportedModel):
         onnx_backend.prepare(texts)
+    texts.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    assert not onnx_backend.is_compatible(texts)
     with pytest.raises(UsageError, match="2 inputs were given, but the model takes 3"):
         onnx_backend.run_model(summed(), [np.ones((3, 5), np.float32), np.array([0])])
     with pytest.raises(UsageError, match="was not given input 'axes'"):

@@ -66,7 +66,7 @@ class BufferView:
 
     @cached_property
     def region(self) -> Sequence[Floats]:
-        """Elements touched at each depth, at most: those of all accesses, within one box."""
+        """Elements touched at each depth: those of all accesses, in a box without their offsets."""
         return _together(self.accesses)
 
     @cached_property
@@ -234,7 +234,7 @@ def _largest(parts: Sequence[Sequence[Floats]]) -> Sequence[Floats]:
 
 
 def _together(accesses: Sequence[AccessView]) -> Sequence[Floats]:
-    """Elements that *accesses* touch at each depth, at most; shared as by :func:`_largest`."""
+    """Elements that *accesses* touch at each depth; shared as by :func:`_largest`."""
     if len(accesses) == accesses[0].times == 1:
         return accesses[0].region
     known: dict[tuple[int, ...], Floats] = {}

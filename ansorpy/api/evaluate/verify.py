@@ -113,8 +113,9 @@ class _Comparison:
                 f"the comparison needs the network that {model.name} was made from",
                 hint="pass the path of its ONNX file as the second argument",
             )
+        asked = Lookup(network, **arguments)
         shapes = port_shapes(model.get_inputs(), arguments.get("dims") or {})
-        with with_known_inputs(Lookup(network, **arguments), None) as (known, _):
+        with with_known_inputs(asked, None) as (known, _):
             return self.run(model.name, known.model, lambda _: model, {**shapes}, known.arguments)
 
     def of_file(self, asked: Lookup, network: Path | None) -> Verification:

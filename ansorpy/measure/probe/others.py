@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
@@ -61,11 +61,11 @@ class SharedCores:
     @contextmanager
     def observed(self, threads: int) -> Iterator[None]:
         """Programs of *threads* threads are timed until the block ends."""
-        if self._is_known:
-            yield
-            return
-        began, others = monotonic(), OtherProcesses()
+        others = None if self._is_known else _observer()
+        began = monotonic()
         yield
+        if others is None:
+            return
         passed_s = monotonic() - began
         self._timed_s += passed_s
         self._shared_s += others.shared_cores(threads) * passed_s
@@ -82,6 +82,13 @@ class SharedCores:
                 "stop those, and tune again with another database (--db, db= in Python)",
                 shared,
             )
+
+
+def _observer() -> OtherProcesses | None:
+    """None where the kernel hides what it counts."""
+    with suppress(OSError, ValueError):
+        return OtherProcesses()
+    return None
 
 
 def _used_s() -> float:

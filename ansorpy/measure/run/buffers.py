@@ -119,7 +119,10 @@ class CheckBuffers:
         self.workspace = GuardedArray((max(1, workspace_bytes),), np.uint8, align=ALIGNMENT_BYTES)
         # Unpacked constants are guaranteed cache-line alignment too; inputs only element alignment.
         self._aligned: dict[str, GuardedArray] = {}
-        for guarded in (*self.packed.values(), *task.checked, self.workspace):
+
+    def poison(self) -> None:
+        """Fill what the run writes, so that what it leaves is seen."""
+        for guarded in (*self.packed.values(), *self.task.checked, self.workspace):
             guarded.poison()
 
     def arguments(self, params: Sequence[ParamSpec]) -> list[GuardedArray]:

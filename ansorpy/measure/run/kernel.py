@@ -71,6 +71,7 @@ class LoadedKernel:
         return self.task.nbytes + self.workspace_bytes
 
     def check(self) -> float:
+        self.buffers.poison()
         if self.built.bind is not None:
             self._call(self.built.bind, self.built.bind_params)
         seconds = self._call(self.built.run, self.built.run_params)
