@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["LABELS", "misfit", "misplaced", "with_operands"]
 
 LABELS: Mapping[type[Expr], Callable[[Any], Hashable]] = {
-    Const: lambda e: (e.type, e.value.hex() if isinstance(e.value, float) else e.value),
+    Const: lambda e: (e.type, float(e.value).hex() if e.type.is_float else e.value),
     Binary: attrgetter("op"),
     Compare: attrgetter("op"),
     Call: attrgetter("fn"),

@@ -201,7 +201,10 @@ class _Checker:
         for buffer, indices in s.operands:
             self._place(buffer, indices)
         self._writable(s.operands[0][0])
-        operands_of(s)
+        try:
+            operands_of(s)
+        except LoweringError as error:
+            self.fail(error.message)
         fragments = intrinsic(s.name).fragments
         if not fragments:
             return

@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
-from ansorpy.frontend.onnx.reader import array_of, without_weights
+from ansorpy.frontend.onnx.reader import array_of, demand_consistent, without_weights
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 
@@ -335,6 +335,14 @@ def test_shapes_that_an_operator_does_not_take_are_refused() -> None:
     assert load(model, shapes={"x": (1, 2, 4, 4)}).inputs == ("x",)
     with pytest.raises(UsageError, match="does not take inputs of these shapes: .*4-dimensional"):
         load(model, shapes={"x": (1, 2, 4, 4, 4)})
+
+
+def test_an_output_of_another_stated_shape_is_no_fault_of_the_inputs() -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 3))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3))
+    graph = helper.make_graph([node("Neg", ["x"], ["y"])], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    demand_consistent(model, {"x": (2, 3)})
 
 
 @pytest.mark.parametrize("op_type", ["RNN", "GRU", "LSTM"])

@@ -299,6 +299,9 @@ def demand_consistent(model: ModelProto, shapes: Mapping[str, Shape]) -> None:
     if fault is not None:
         raise _not_valid(fault, _IN_FULL) from None
     del light.graph.value_info[:]
+    for info in light.graph.output:  # those that are stated need not be those of these inputs
+        if info.type.HasField("tensor_type"):
+            info.type.tensor_type.ClearField("shape")
     for info in light.graph.input:
         if info.name in shapes and info.type.HasField("tensor_type"):
             dims = [e if isinstance(e, int) else str(e) for e in shapes[info.name]]
@@ -370,8 +373,13 @@ def upgraded(model: ModelProto) -> ModelProto:
     try:
         return onnx.version_converter.convert_version(_with_channel_slopes(model), _CONVERT_TO)
     except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
+        unknown = {
+            n.op_type for n in model.graph.node
+            if not onnx.defs.has(n.op_type, "" if n.domain in STANDARD else n.domain)
+        }  # fmt: skip
+        reason = f"it does not know {', '.join(sorted(unknown))}" if unknown else _reason(error)
         raise UnsupportedModel(
-            f"operator set {opset} is too old and onnx cannot convert it: {_reason(error)}",
+            f"operator set {opset} is too old and onnx cannot convert it: {reason}",
             hint=f"export the model with opset {_OLDEST_OPSET} or later",
         ) from None
 

@@ -7,7 +7,7 @@ import pytest
 from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, Var, const
+from ansorpy.ir.expr import Const, Expr, Var, const
 from ansorpy.ir.fragments import Digit
 from ansorpy.ir.loops import (
     Alloc,
@@ -103,6 +103,7 @@ def test_a_nan_equals_a_nan() -> None:
 
 def test_zero_has_a_sign_and_shared_graphs_are_cheap() -> None:
     assert not same_structure(const(0.0, DType.FLOAT32), const(-0.0, DType.FLOAT32))
+    assert same_structure(Const(1, DType.FLOAT32), Const(1.0, DType.FLOAT32))
     a: Expr = Var("i")
     b = a
     for _ in range(200):
