@@ -41,10 +41,12 @@ def test_a_split_may_leave_nothing_to_a_part(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("shapes", [((3, 2, 0), (3, 0, 5)), ((0,), (0, 4)), ((2, 0), (0,))])
-def test_a_product_of_nothing_is_zero(
-    shapes: tuple[tuple[int, ...], ...], rng: np.random.Generator
-) -> None:
-    assert_same_as_onnxruntime(operator_model("MatMul", shapes), rng)
+def test_a_product_of_nothing_is_zero(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """In numpy and onnx's reference; onnxruntime leaves some of these results as the memory was."""
+    network = compiled(operator_model("MatMul", shapes))
+    a, b = (np.ones(shape, np.float32) for shape in shapes)
+    [found] = run_network(network, dict(zip((i.name for i in network.inputs), (a, b), strict=True)))
+    np.testing.assert_array_equal(found, a @ b, strict=True)
 
 
 def decoder() -> ModelProto:
