@@ -92,8 +92,9 @@ def record_dataset(
     """Measure programs of the tasks of *sources* on this machine, and add them to the file *path*.
 
     Tasks that the file has already are left out, so that a recording goes on where it ended.  It is
-    saved every minute, and when it ends, whatever ends it.  Nothing is kept of tasks whose programs
-    had to share the cores with other processes, as the times are wrong; a later call records them.
+    saved every minute, and when it ends, also by an error or Ctrl-C; killing the process loses what
+    was found since it was saved.  Nothing is kept of tasks whose programs had to share the cores
+    with other processes, as the times are wrong; a later call records them.
 
     Raises:
         ForeignFile: The file exists, but is not a dataset.

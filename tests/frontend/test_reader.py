@@ -338,11 +338,13 @@ def test_shapes_that_an_operator_does_not_take_are_refused() -> None:
 
 
 def test_an_output_of_another_stated_shape_is_no_fault_of_the_inputs() -> None:
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 3))
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3))
-    graph = helper.make_graph([node("Neg", ["x"], ["y"])], "g", [x], [y])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 8, 3, 3))
+    graph = helper.make_graph([node("SpaceToDepth", ["x"], ["y"], blocksize=2)], "g", [x], [y])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    demand_consistent(model, {"x": (2, 3)})
+    demand_consistent(model, {"x": (1, 2, 4, 4)})  # y is (1, 8, 2, 2) then
+    with pytest.raises(UsageError, match="4-dimensional"):
+        demand_consistent(model, {"x": (1, 2, 4, 4, 4)})
 
 
 @pytest.mark.parametrize("op_type", ["RNN", "GRU", "LSTM"])
