@@ -119,17 +119,14 @@ class SavedModel:
         return found
 
     @staticmethod
-    def shipped(path: Path, family: str) -> SavedModel | None:
-        """The model in *path*, a file of this package.
-
-        None if it is for machines of another *family*, or of another version of the features.
+    def shipped(path: Path) -> SavedModel | None:
+        """The model in *path*, a file of this package; None if its features are of another version.
 
         Raises:
             ForeignFile: It is damaged.
         """
         head, _, rest = path.read_text().partition("\n")
-        values = json.loads(head)
-        if values.get("family") != family or values.get("features") != SAMPLE_VERSION:
+        if json.loads(head).get("features") != SAMPLE_VERSION:
             return None
         return _model(_header(head, str(path)), rest, str(path))
 

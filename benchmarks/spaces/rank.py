@@ -1,13 +1,13 @@
 """``python -m benchmarks.spaces.rank MODEL ...``: how well models rank the recorded spaces.
 
 A model is a name, such as analytic, or a file of ``ansorpy dataset train``.  It sees no program of
-the spaces before; run this before a file is put among the models that ship.
+the spaces before.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from benchmarks.common.command import command_line
 from benchmarks.spaces.catalogue import FOLDER
 from benchmarks.spaces.grid import Grid, read_grid
 
-__all__ = ["evaluated", "main"]
+__all__ = ["evaluated", "main", "show_ranks"]
 
 POINTS = 600
 """Random points of each space that are ranked."""
@@ -34,18 +34,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     p = command_line("spaces.rank", __doc__)
     p.add_argument("models", nargs="+", help="names of cost models, or files")
-    return exit_code(partial(_show, p.parse_args(arguments).models))
+    return exit_code(partial(_ranked, p.parse_args(arguments).models))
 
 
-def _show(names: Sequence[str]) -> int:
-    models = {name: Parts(cost_model=name).model() for name in names}
+def _ranked(names: Sequence[str]) -> int:
+    show_ranks({name: Parts(cost_model=name).model() for name in names})
+    return 0
+
+
+def show_ranks(models: Mapping[str, CostModel]) -> None:
+    """Print how well each of *models* ranks each recorded space, and the means."""
     grids = [read_grid(path) for path in sorted(FOLDER.glob("*.npz"))]
     found = [each for name, model in models.items() for each in evaluated(name, model, grids)]
     for grid in grids:
         name = grid.header.name
         show(models_table([each for each in found if each.task == name], name))
     show(models_table(found, "means over the recorded spaces"))
-    return 0
 
 
 def evaluated(name: str, model: CostModel, grids: Sequence[Grid]) -> Iterator[Evaluated]:

@@ -11,7 +11,7 @@ import pytest
 
 from ansorpy.api.request import Request
 from ansorpy.cost.learner import samples_of
-from ansorpy.cost.pretrained import shipped_files
+from ansorpy.cost.pretrained import shipped_file
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.saved import SavedModel
 from ansorpy.ir.task import Task
@@ -19,13 +19,13 @@ from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import read_dataset
 from benchmarks.dataset import __main__ as command
 from benchmarks.dataset import zoo
+from benchmarks.spaces import rank
 from benchmarks.spaces.catalogue import plan_named
 from benchmarks.zoo.suite import ALL, Entry
 from tests.datasets import record_by_formula
 from tests.search.tasks import dense_relu, matmul
 
-RECORDED = Path(zoo.__file__).parent / "recorded"
-"""Published programs, a file for each family of machines."""
+RECORDED = command.published_file("any").parent
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_published_programs_can_be_learned_from_and_none_is_held_out(published: 
 def test_the_model_that_ships_was_trained_on_what_is_published(published: Path) -> None:
     measured = list(read_dataset(published).tasks.values())
     [family] = {each.task.target.family for each in measured}
-    [shipped] = [path for path in shipped_files() if path.stem == published.stem]
-    model = SavedModel.read(shipped)
+    assert published == command.published_file(family)
+    model = SavedModel.read(shipped_file(family))
     assert (model.family, model.tasks, model.programs) == (
         family, len(measured), sum(map(len, measured)),
     )  # fmt: skip
@@ -81,10 +81,9 @@ def test_stored_graphs_have_tasks_at_each_size() -> None:
     assert len({task.key for _, task in found}) == 3
 
 
-@pytest.mark.usefixtures("operators_alone")
-def test_the_command_records_what_is_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def small_zoo(monkeypatch: pytest.MonkeyPatch, operators_alone: None) -> None:
+    """Two operators that may be recorded and one that may not, timed by a formula."""
     space = plan_named("softmax")
 
     def two(_: object) -> Iterator[tuple[str, Task]]:
@@ -95,9 +94,28 @@ def test_the_command_records_what_is_allowed(
     record_by_formula(monkeypatch)
     monkeypatch.setattr(command, "zoo", two)
     monkeypatch.setattr(command, "exported", lambda _: iter([("other", dense_relu(17, 40, 20))]))
+
+
+@pytest.mark.usefixtures("small_zoo")
+def test_the_command_records_what_is_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "d.npz"
     assert command.main(["-o", str(path), "--random", "0", "--programs", "6"]) == 0
     assert f"{path}: 12 programs of 2 tasks" in capsys.readouterr().out
     assert len(read_dataset(path)) == 12
     assert command.main(["-o", str(tmp_path / "no" / "d.npz")]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small_zoo")
+def test_a_model_of_all_programs_takes_the_place_of_the_one_that_ships(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "published_file", lambda _: tmp_path / "d.npz")
+    monkeypatch.setattr(command, "shipped_file", lambda _: tmp_path / "m.txt")
+    monkeypatch.setattr(rank, "POINTS", 16)
+    assert command.main(["--random", "0", "--programs", "32"]) == 0
+    model = SavedModel.read(tmp_path / "m.txt")
+    assert (model.tasks, model.programs) == (2, len(read_dataset(tmp_path / "d.npz")))
+    assert "trained" in capsys.readouterr().out

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ansorpy.cost import pretrained
-from ansorpy.cost.pretrained import pretrained_for, shipped_files, shipped_model
+from ansorpy.cost.pretrained import pretrained_for, shipped_file, shipped_model
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile
 from ansorpy.target import Target
@@ -22,19 +22,19 @@ MOST_BYTES = 5_000_000
 
 
 def test_what_ships_is_of_this_version_and_small() -> None:
-    for path in shipped_files():
+    for path in shipped_file("").parent.glob("*.txt"):
         assert path.stat().st_size < MOST_BYTES
-        families = ("x86_64 with 512-bit vectors", "x86_64 with 256-bit vectors")
-        found = [model for f in families if (model := SavedModel.shipped(path, f)) is not None]
-        assert [model.is_trained for model in found] == [True], f"train {path} again"
+        model = SavedModel.shipped(path)
+        assert model is not None and model.is_trained, f"train {path} again"
+        assert path == shipped_file(model.family)
 
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only file that ships, for machines like the task's."""
-    path = tmp_path / "m.txt"
+    path = tmp_path / TASK.target.family
     path.write_text(SavedModel.of(trained(), TASK.target.family).text())
-    monkeypatch.setattr(pretrained, "shipped_files", lambda: iter([path]))
+    monkeypatch.setattr(pretrained, "shipped_file", lambda family: tmp_path / family)
     _forget()
     yield path
     _forget()

@@ -1,12 +1,11 @@
 """The learned models that ship with ansorpy: a file for each family of machines that was recorded.
 
-A file of ``ansorpy dataset train`` becomes one when it is put into this folder, under any name.
-Machines of other families get the closed form.
+``python -m benchmarks.dataset`` writes the one of the machine it runs on.  Machines of other
+families get the closed form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,19 +13,19 @@ from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.target import Target
 
-__all__ = ["pretrained_for", "shipped_files", "shipped_model"]
+__all__ = ["pretrained_for", "shipped_file", "shipped_model"]
 
 
-def shipped_files() -> Iterator[Path]:
-    """The files of all models."""
-    yield from sorted(Path(__file__).parent.glob("*.txt"))
+def shipped_file(family: str) -> Path:
+    """The file of the model for machines of *family*, which exists if one ships."""
+    return Path(__file__).parent / f"{family.replace(' ', '_')}.txt"
 
 
 @lru_cache(maxsize=8)
 def pretrained_for(target: Target) -> SavedModel | None:
     """The model for machines like *target*; None if none ships, or features have changed since."""
-    found = (SavedModel.shipped(path, target.family) for path in shipped_files())
-    return next((model for model in found if model is not None), None)
+    path = shipped_file(target.family)
+    return SavedModel.shipped(path) if path.exists() else None
 
 
 @lru_cache(maxsize=8)
