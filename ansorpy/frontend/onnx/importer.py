@@ -11,16 +11,8 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueInfo
 
 from ansorpy.errors import UnsupportedRow
 from ansorpy.frontend.onnx.bounded import GivenBounds
-from ansorpy.frontend.onnx.context import (
-    NodeContext,
-    TooLarge,
-    TooShort,
-    Translate,
-    Unequal,
-    Unknown,
-    Unsupported,
-    element_type_of,
-)
+from ansorpy.frontend.onnx.context import NodeContext, Translate, element_type_of
+from ansorpy.frontend.onnx.unsupported import TooLarge, TooShort, Unequal, Unknown, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Blamed, Inner
 from ansorpy.frontend.onnx.control.sequences import identity
 from ansorpy.frontend.onnx.control.values import Maybe, Value, leaves

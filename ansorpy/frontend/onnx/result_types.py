@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
-from ansorpy.frontend.onnx.context import Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import dtype_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.shapes import may_have, stated_axes
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Shape, TensorType

@@ -8,7 +8,8 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.definitions import with_definitions

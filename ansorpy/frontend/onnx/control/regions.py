@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.control.scopes import Inner, Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.graph.emits import EmitsBeside

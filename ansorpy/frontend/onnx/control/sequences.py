@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unequal, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
+from ansorpy.frontend.onnx.unsupported import Unequal, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value
 from ansorpy.graph.ops import Gather

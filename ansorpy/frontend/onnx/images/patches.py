@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, TooShort, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import TooShort, Unsupported
 from ansorpy.frontend.onnx.equations import rooms_of
 from ansorpy.frontend.onnx.operators.windows import (
     biased,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.images.coordinates import (
     COORDINATES,
     Places,

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.images.coordinates import ResizedAxis, ResizeRule
 from ansorpy.frontend.onnx.ratio import ratio_of
 from ansorpy.graph.ops import Fn, Reduce, ReduceKind, Reshape

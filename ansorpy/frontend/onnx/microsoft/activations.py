@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.operators.activation import (
     ACTIVATIONS,
     SELU,

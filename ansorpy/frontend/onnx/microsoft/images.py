@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.images.sampling import grid_sample
 from ansorpy.frontend.onnx.microsoft.activations import fused_conv
 from ansorpy.frontend.onnx.microsoft.quantized import average_pool_of, of_one

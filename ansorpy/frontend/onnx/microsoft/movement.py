@@ -7,7 +7,8 @@ from functools import reduce
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort, Translate
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import TooShort
 from ansorpy.frontend.onnx.operands import with_operands
 from ansorpy.frontend.onnx.operators.constant import range_
 from ansorpy.frontend.onnx.operators.gather import gather, gather_nd

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import NodeContext, Translate, widely
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.operators.activation import swish_of
 from ansorpy.frontend.onnx.operators.normalization import axes_from, rms_normalization
 from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceKind, Softmax

@@ -6,7 +6,8 @@ from itertools import accumulate, combinations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.ml.shared import (
     class_labels,
     columns_of,

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.ml.forest import AGGREGATES, MODES, NEUTRAL, Forest, aggregated
 from ansorpy.frontend.onnx.ml.shared import (
     TRANSFORMS,

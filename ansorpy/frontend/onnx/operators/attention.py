@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, dtype_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.operators.heads import (
     Scores,
     Window,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.operators.elementwise import function
 from ansorpy.graph.ops import Fn
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, widely
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.operators.windows import (
     Windows,
     padded,
