@@ -9,11 +9,11 @@ import onnx
 from onnx import helper
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.definitions import with_definitions
 from ansorpy.frontend.onnx.result_types import proto_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 
 __all__ = ["OPERATORS"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
-from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.microsoft.quantized import number_or_row, product, zero_point
 from ansorpy.frontend.onnx.operators.attention import rotated
 from ansorpy.frontend.onnx.operators.heads import (
@@ -16,6 +15,7 @@ from ansorpy.frontend.onnx.operators.heads import (
     merged_heads,
     split_heads,
 )
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Integers
 from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, LayerNorm, MatMul, Shape
 from ansorpy.ir.dtypes import DType

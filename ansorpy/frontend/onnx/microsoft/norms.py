@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Translate, widely
-from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.operators.activation import swish_of
 from ansorpy.frontend.onnx.operators.normalization import axes_from, rms_normalization
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceKind, Softmax
 from ansorpy.ir.dtypes import DType
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ansorpy.frontend.onnx.context import NodeContext, Translate
-from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.frontend.onnx.operators.elementwise import function
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn
 from ansorpy.ir.dtypes import DType
 
