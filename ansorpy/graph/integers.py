@@ -11,24 +11,16 @@ Other operands are multiplied as 32-bit integers after subtracting their zero po
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ansorpy.graph.emits import Emits
-from ansorpy.graph.ir import Array
+from ansorpy.graph.ir import Array, Integers
 from ansorpy.graph.ops import NARROW, Conv, Fn, MatMul, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType, as_dtype
 
-__all__ = ["Integers", "as_bytes", "convolved", "multiplied"]
-
-
-@dataclass(frozen=True)
-class Integers:
-    """8-bit integers and their zero point, which broadcasts to them; None means 0."""
-
-    value: str
-    zero: str | None
+__all__ = ["as_bytes", "convolved", "multiplied"]
 
 
 def as_bytes(at: Emits, weight: Integers) -> Array | None:

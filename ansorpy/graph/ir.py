@@ -16,9 +16,8 @@ from ansorpy.ir.sizes import at_most
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "NarrowPort",
-    "Node",
-    "Output", "Quantized", "needed", "require_small", "text",
+    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "Integers", "LargeConstant",
+    "NarrowPort", "Node", "Output", "Quantized", "needed", "require_small", "text",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -39,15 +38,20 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Quantized:
-    """A quantized tensor, ``(value - zero) * scale``, where ``value`` holds small integers.
+class Integers:
+    """Small integers less their zero point, ``value - zero``; None means 0.
 
-    The zero point (None means 0) and the scale are numbers, or have as many dimensions as ``value``
-    and broadcast to it.
+    The zero point is a number, or has as many dimensions as ``value`` and broadcasts to it.
     """
 
     value: str
     zero: str | None
+
+
+@dataclass(frozen=True)
+class Quantized(Integers):
+    """A quantized tensor, ``(value - zero) * scale``; the scale broadcasts as the zero point."""
+
     scale: str
 
     @property

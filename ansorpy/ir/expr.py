@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from enum import Enum
 from functools import cache, reduce
 from operator import attrgetter
@@ -192,13 +193,10 @@ class Binary(Expr):
     op: BinaryOp
     a: Expr
     b: Expr
+    dtype: DType = field(init=False, repr=False)  # computed once: a long sum is a deep nest
 
-    @property
-    def dtype(self) -> DType:
-        first = self.a
-        while isinstance(first, Binary):  # a loop, because a long sum is a deep nest
-            first = first.a
-        return first.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.a.dtype)
 
 
 @node

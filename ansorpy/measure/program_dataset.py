@@ -21,9 +21,8 @@ from ansorpy.arrays import Floats
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.ir.text.serialize import dag_from_dict, dag_to_json
 from ansorpy.measure.archive import DAMAGE, write_archive
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
@@ -151,7 +150,7 @@ def write_dataset(dataset: ProgramDataset, path: Path) -> None:
 
     def number(dag: ComputeDAG) -> int:
         if dag not in known:
-            known[dag] = numbers.setdefault(definition_json(dag), len(numbers))
+            known[dag] = numbers.setdefault(dag_to_json(dag), len(numbers))
         return known[dag]
 
     tasks, sketches, measured = [], [], []

@@ -9,7 +9,7 @@ from ansorpy.ir.loops import Program
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 from ansorpy.measure.build.built import Built
-from ansorpy.runtime.renaming import renamed
+from ansorpy.runtime.renaming import with_names_of
 
 __all__ = ["CompiledTask"]
 
@@ -59,7 +59,7 @@ class CompiledTask:
         origin = compiled_from or dag
         dims = dict(zip(origin.dims, dag.dims, strict=True))
         return CompiledTask(
-            renamed(built, dag, origin, dims), tuple(op.name for op in dag.args),
+            with_names_of(built, dag, origin, dims), tuple(op.name for op in dag.args),
             program="" if program is None else text(program),
             median_s=median_s, schedule=schedule, dims=dag.dims,
             sizes=tuple(dims.get(dim, dim) for dim in built.dims),

@@ -11,10 +11,12 @@ from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 
-__all__ = ["renamed"]
+__all__ = ["with_names_of"]
 
 
-def renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG, dims: Mapping[Dim, Dim]) -> Built:
+def with_names_of(
+    built: Built, dag: ComputeDAG, origin: ComputeDAG, dims: Mapping[Dim, Dim]
+) -> Built:
     """Return *built* with the names of *dag* instead of those of *origin*, matched by position.
 
     Tensors that ``bind`` makes have no counterpart in *dag*; a suffix makes their names unique.

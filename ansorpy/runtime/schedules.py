@@ -12,10 +12,8 @@ import zlib
 from collections.abc import Sequence
 
 from ansorpy.errors import AnsorpyError, ForeignFile
-from ansorpy.ir.text.serialize import dag_from_dict
-from ansorpy.measure.records.definitions import definition_json
+from ansorpy.schedule.serialize import state_from_json, states_to_json
 from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 
 __all__ = ["schedule_text", "states_of"]
 
@@ -25,8 +23,8 @@ _MAX_BYTES = 64 << 20
 
 def schedule_text(states: Sequence[State]) -> str:
     """*states*, one for each part of the sizes, as text: a few hundred characters as a rule."""
-    parts = [(definition_json(s.definition), steps_to_json(s.history)) for s in states]
-    return base64.b64encode(zlib.compress(json.dumps(parts).encode(), 9)).decode()
+    parts = json.dumps(list(states_to_json(states)))
+    return base64.b64encode(zlib.compress(parts.encode(), 9)).decode()
 
 
 def states_of(text: str) -> tuple[State, ...]:
@@ -34,8 +32,7 @@ def states_of(text: str) -> tuple[State, ...]:
     try:
         unpacked = zlib.decompressobj().decompress(base64.b64decode(text), _MAX_BYTES)
         return tuple(
-            State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
-            for definition, steps in json.loads(unpacked)
+            state_from_json(definition, steps) for definition, steps in json.loads(unpacked)
         )
     except (ValueError, TypeError, RecursionError, zlib.error, AnsorpyError) as error:
         reason = error.message if isinstance(error, AnsorpyError) else error

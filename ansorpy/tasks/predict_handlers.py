@@ -5,27 +5,24 @@ Afterwards it proves and checks those whose proofs may take long, and which it m
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
-from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.ir.text.serialize import dag_from_json, dag_to_json
 from ansorpy.measure.build.built import Built, built_from_parts
 from ansorpy.measure.proofs.wire import proof_from_fields, proof_to_fields
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
+from ansorpy.schedule.serialize import state_from_json, states_to_json
 from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.predict_build import Made, Making, finish, make
 
@@ -90,7 +87,7 @@ def predict_message(
     *making* says what it makes of the first.  Programs that are *known* need no prediction.
     """
     request = _Request(preset=preset, options=options, making=making, **conditions_of(task))
-    definition = definition_json(task.dag).encode()
+    definition = dag_to_json(task.dag).encode()
     return Message("predict", request.model_dump(mode="json"), (definition, *_blobs(known)))
 
 
@@ -101,24 +98,18 @@ def finish_message(task: Task, state: State, built: Built, making: Making, seed:
     """
     header, code = built.parts()
     request = _FinishRequest(making=making, seed=seed, built=header, **conditions_of(task))
-    definition = definition_json(task.dag).encode()
+    definition = dag_to_json(task.dag).encode()
     return Message("finish", request.model_dump(mode="json"), (definition, *_blobs([state]), *code))
 
 
-def _blobs(states: Sequence[State]) -> Iterator[bytes]:
+def _blobs(states: Sequence[State]) -> list[bytes]:
     """Definition and steps of each of *states*."""
-    for state in states:
-        yield definition_json(state.definition).encode()
-        yield steps_to_json(state.history).encode()
+    return [text.encode() for texts in states_to_json(states) for text in texts]
 
 
 def _states(blobs: Sequence[bytes]) -> list[State]:
-    """The programs in *blobs*; those of equal definitions share one."""
-    read = cache(lambda definition: dag_from_dict(json.loads(definition)))
-    return [
-        State.replay(read(definition), steps_from_json(steps))
-        for definition, steps in zip(blobs[::2], blobs[1::2], strict=True)
-    ]
+    """The programs in *blobs*."""
+    return [state_from_json(*texts) for texts in zip(blobs[::2], blobs[1::2], strict=True)]
 
 
 def predicted(answer: Message) -> tuple[list[State], Made]:
@@ -152,7 +143,7 @@ def finished(answer: Message, built: Built) -> Made:
 def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
     definition, *known = message.blobs
-    task = request.task_of(dag_from_dict(json.loads(definition)))
+    task = request.task_of(dag_from_json(definition))
     states = _states(known)
     if not states:
         source = SketchSampler(task, preset_for(task.target, request.preset))
@@ -166,7 +157,7 @@ def _predict(message: Message) -> Message:
 def _finish(message: Message) -> Message:
     request = _FinishRequest.model_validate(message.fields)
     definition, *program = message.blobs[:3]
-    task = request.task_of(dag_from_dict(json.loads(definition)))
+    task = request.task_of(dag_from_json(definition))
     [state], built = _states(program), built_from_parts(request.built, message.blobs[3:])
     made = finish(task, state, built, request.making, request.seed)
     return Message("finished", _Finished.of(made).model_dump(mode="json"))

@@ -10,8 +10,8 @@ from ansorpy.config import available_cores
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
+from ansorpy.ir.text.serialize import dag_to_json
 from ansorpy.measure.proofs.prover import LIMIT_S
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.workers.pool import ask_all
 from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -97,7 +97,7 @@ def _predicted(
 
     Long definitions come first: they take longest, and no process should end long after others.
     """
-    asked = sorted(range(len(tasks)), key=lambda n: -len(definition_json(tasks[n].dag)))
+    asked = sorted(range(len(tasks)), key=lambda n: -len(dag_to_json(tasks[n].dag)))
     for this, first in ((making, 0), (Making.NOTHING, 1)):
         messages = [
             predict_message(

@@ -21,8 +21,9 @@ from onnx.backend.test.case.test_case import TestCase
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.onnx import load
-from ansorpy.frontend.onnx.context import Unsupported, element_type_of
+from ansorpy.frontend.onnx.context import element_type_of
 from ansorpy.frontend.onnx.registry import CONTROL, OPERATORS, operator_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph import optimize, partition
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.narrow import Narrow, element_type

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import partial
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,6 +70,28 @@ def test_definitions_are_lowered_and_run_however_deep(definitions: tuple[str, st
     calls = "; ".join(f"lowered_and_run({definition})" for definition in definitions)
     script = f"from tests.ir.test_recursion import *; {calls}"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def lines_run(terms: int) -> int:
+    """How many lines of Python it takes to write a sum of so many terms."""
+    lines, before = 0, sys.gettrace()
+
+    def count(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    sys.settrace(count)
+    try:
+        written_out(terms)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def test_the_work_for_a_long_sum_grows_with_its_length() -> None:
+    lines_run(50)
+    assert lines_run(400) < 5 * lines_run(100)
 
 
 def test_what_is_too_deep_is_refused_with_the_way_out() -> None:

@@ -11,8 +11,8 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.prove import Verdict
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.ir.text.serialize import dag_to_json
 from ansorpy.measure.proofs.prover import LIMIT_S
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure
@@ -112,7 +112,7 @@ def test_a_proof_that_takes_too_long_is_left_to_the_prover(monkeypatch: pytest.M
 
 def test_a_program_that_kills_a_worker_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    mortal = definition_json(TASKS[1].dag).encode()
+    mortal = dag_to_json(TASKS[1].dag).encode()
 
     def answers(
         workers: object, messages: Sequence[Message], timeout_s: float

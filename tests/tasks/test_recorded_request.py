@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.errors import ForeignFile
 from ansorpy.graph.alternatives import Alternative, Alternatives
+from ansorpy.ir.text.serialize import dag_to_json
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import EventRow
 from ansorpy.measure.records.schema import IN_MEMORY
@@ -179,7 +179,7 @@ def test_a_run_keeps_its_events_in_order(tmp_path: Path) -> None:
             assert (task.key, task.target, asked.weight) == (
                 entry.task.key, entry.task.target, entry.weight,
             )  # fmt: skip
-            assert definition_json(task.dag) == definition_json(entry.task.dag)
+            assert dag_to_json(task.dag) == dag_to_json(entry.task.dag)
         kinds = [event.kind for event in events]
         assert kinds[:6] == ["request", "clock", "clock", "ask", "tell", "clock"]
         told = [n for event in events if event.kind == "tell" for n in numbers(event, "results")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar, cast
 
@@ -11,10 +11,9 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.frontend.onnx.bounded import GivenBounds, may_have_bounds
-from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
-from ansorpy.frontend.onnx.equations import Equation, negative, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
+from ansorpy.frontend.onnx.unsupported import TooLarge, Unknown, Unsupported, one_size, unfit
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
 from ansorpy.graph.ops import (
@@ -31,73 +30,10 @@ from ansorpy.graph.ops import (
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.narrow import ElementType, element_type
-from ansorpy.ir.symbols import Dim
 
-__all__ = [
-    "UNKNOWN", "Cut", "NodeContext", "TooLarge", "TooShort", "Translate", "Unequal", "Unknown",
-    "Unsupported", "dtype_of", "element_type_of", "widely",
-]  # fmt: skip
+__all__ = ["Cut", "NodeContext", "Translate", "dtype_of", "element_type_of", "widely"]
 
 T = TypeVar("T")
-
-UNKNOWN = "it must be a constant or follow from the shapes"
-"""What is said of an operand that is not known when the model is compiled."""
-
-
-class Unsupported(Exception):
-    """A node cannot be translated; names the attribute or input at fault, and what to do."""
-
-    def __init__(self, attribute: str, advice: str):
-        super().__init__(f"{attribute}: {advice}")
-        self.attribute = attribute
-        self.advice = advice
-
-
-class Unequal(Unsupported):
-    """Operands have extents that the operator needs to be equal, but that may differ."""
-
-    def __init__(self, equation: Equation):
-        a, b = equation
-        super().__init__(f"{a} and {b}", f"they must be equal, or {one_size(dims_of(equation))}")
-        self.equation = equation
-
-
-class TooShort(Unsupported):
-    """An operator needs *missing* to be at least 0, but it is below at some sizes."""
-
-    def __init__(self, attribute: str, advice: str, missing: AnyExtent):
-        names = [dim.name for dim in dims_of([missing])]
-        more = f"; give larger sizes of {', '.join(names)}" if names else ""
-        super().__init__(attribute, f"{advice}{more}")
-        self.missing = missing
-
-
-class Unknown(Unsupported):
-    """An operand must be known when the model is compiled, but depends on *inputs*.
-
-    Args:
-        bound: The tensor that would help, too, if it had a bound; empty if there is none.
-    """
-
-    def __init__(
-        self, attribute: str, inputs: Sequence[str], bound: str = "", advice: str = UNKNOWN
-    ):
-        super().__init__(attribute, advice)
-        self.inputs, self.bound = tuple(inputs), bound
-
-
-def one_size(dims: Sequence[Dim], counted: Collection[str] = ()) -> str:
-    """How to give each of *dims* one size, unless data decide about it: those named *counted*."""
-    known = [dim.name for dim in dims if dim.name in counted]
-    if known:
-        return f"data decide about {', '.join(known)}"
-    flags = dim_flags({dim.name: _usual(dim) for dim in dims})
-    return f"choose one size, for example with {flags}"
-
-
-def _usual(dim: Dim) -> int:
-    """A size to choose: 64 if possible, but the least one of what may be a batch."""
-    return dim.low if dim.high <= 32 else max(dim.low, min(dim.high, 64))
 
 
 class Cut(NamedTuple):
@@ -106,13 +42,6 @@ class Cut(NamedTuple):
     start: AnyExtent
     size: AnyExtent
     step: int = 1
-
-
-class TooLarge(Unsupported):
-    """A constant would be larger than a library can hold."""
-
-    def __init__(self, what: str):
-        super().__init__(what, "values that large must be inputs")
 
 
 def dtype_of(code: int) -> DType:
@@ -354,7 +283,7 @@ class NodeContext(Emits):
         except ValueError as error:
             shapes = [self.builder.types[name].shape for name in inputs]
             counted = {count.dim for count in self.builder.counts.values()}
-            raise _refused(op, shapes, counted, error) from None
+            raise unfit(op, shapes, counted, error) from None
 
     def transpose(self, value: str, perm: Shape) -> str:
         if perm == tuple(range(len(perm))):
@@ -413,25 +342,6 @@ class NodeContext(Emits):
         if not -rank <= value < rank:
             raise Unsupported(f"axis={value}", f"the operand has {rank} dimensions")
         return value % rank
-
-
-def _refused(
-    op: Op, shapes: Sequence[Shape], counted: Collection[Dim], error: ValueError
-) -> Unsupported:
-    """Why *op* does not take operands of these *shapes*, with what the sizes would have to be.
-
-    Data decide the sizes of *counted*, so that these cannot be chosen.
-    """
-    equation = unequal(op, shapes)
-    if equation is not None and any(dim in counted for dim in dims_of(equation)):
-        a, b = equation
-        return Unsupported(f"{a} and {b}", "they must be equal, but data decide about them")
-    if equation is not None:
-        return Unequal(equation)
-    missing = negative(op, shapes)
-    if missing is not None:
-        return TooShort("operand shapes", str(error), missing)
-    return Unsupported("operand shapes", str(error))
 
 
 Translate = Callable[[NodeContext], str | tuple[str, ...]]

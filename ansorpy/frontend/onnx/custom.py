@@ -9,7 +9,8 @@ from dataclasses import replace
 from onnx import NodeProto, helper
 
 from ansorpy.errors import UsageError
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.custom import Attribute, Custom, reads, unread
 from ansorpy.graph.ops import TensorType
 from ansorpy.ir.extents import most

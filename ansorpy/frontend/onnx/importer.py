@@ -11,16 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueInfo
 
 from ansorpy.errors import UnsupportedRow
 from ansorpy.frontend.onnx.bounded import GivenBounds
-from ansorpy.frontend.onnx.context import (
-    NodeContext,
-    TooLarge,
-    TooShort,
-    Translate,
-    Unequal,
-    Unknown,
-    Unsupported,
-    element_type_of,
-)
+from ansorpy.frontend.onnx.context import NodeContext, Translate, element_type_of
 from ansorpy.frontend.onnx.control.scopes import Blamed, Inner
 from ansorpy.frontend.onnx.control.sequences import identity
 from ansorpy.frontend.onnx.control.values import Maybe, Value, leaves
@@ -54,6 +45,7 @@ from ansorpy.frontend.onnx.registry import (
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types, warn_of_shape
 from ansorpy.frontend.onnx.sequence_inputs import tensor_names
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
+from ansorpy.frontend.onnx.unsupported import TooLarge, TooShort, Unequal, Unknown, Unsupported
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from ansorpy.frontend.onnx.context import Unsupported
 from ansorpy.frontend.onnx.reader import opset_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Array
 
 if TYPE_CHECKING:

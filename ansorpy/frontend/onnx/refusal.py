@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
-from ansorpy.frontend.onnx.context import Unsupported
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import TensorType
 from ansorpy.ir.extents import most
 from ansorpy.size_bounds import bound_flag

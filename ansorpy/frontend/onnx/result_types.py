@@ -10,8 +10,9 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
-from ansorpy.frontend.onnx.context import Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import dtype_of
 from ansorpy.frontend.onnx.shapes import may_have, stated_axes
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Shape, TensorType
 from ansorpy.ir.extents import Extent, least

@@ -2,7 +2,3 @@
 
 Only those who have torch may import the modules of this folder.
 """
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import prod
 
 from ansorpy.graph.emits import EmitsBeside
-from ansorpy.graph.integers import Integers, as_bytes, convolved, multiplied
+from ansorpy.graph.integers import as_bytes, convolved, multiplied
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Quantized
 from ansorpy.graph.ops import Conv, Fn, MatMul, Shape
 from ansorpy.ir.extents import AnyExtent, most
@@ -68,7 +68,7 @@ class _Multiplier:
 
     def _conv(self, node: Node, op: Conv, data: Quantized, weight: Quantized) -> str | None:
         at = EmitsBeside(self.builder, node.output)
-        if as_bytes(at, _integers(weight)) is None:
+        if as_bytes(at, weight) is None:
             return None
         channels, *taps = self._shape(weight.value)
         if taps[0] < _WORD or not _fits(prod(taps)):
@@ -80,7 +80,7 @@ class _Multiplier:
         of_weight = [self._shape(part)[1:] for part in (weight.zero, weight.scale)]
         if any(of_data) or any(prod(extents) != 1 for extents in of_weight):
             return None
-        summed = convolved(at, op, _integers(data), _integers(weight))
+        summed = convolved(at, op, data, weight)
         scale = weight.scale
         if self._shape(scale):
             scale = at.reshape(scale, (channels, *(1,) * (len(taps) - 1)))
@@ -88,7 +88,7 @@ class _Multiplier:
 
     def _product(self, node: Node, left: Quantized, right: Quantized) -> str | None:
         at = EmitsBeside(self.builder, node.output)
-        if as_bytes(at, _integers(right)) is None:
+        if as_bytes(at, right) is None:
             return None
         shapes = self._shape(left.value), self._shape(right.value)
         if min(map(len, shapes)) < 2 or not _fits(shapes[0][-1]):
@@ -97,7 +97,7 @@ class _Multiplier:
         along += [self._shape(part)[-2:-1] for part in (right.zero, right.scale)]
         if any(prod(extents) != 1 for extents in along):
             return None
-        summed = multiplied(at, _integers(left), _integers(right))
+        summed = multiplied(at, left, right)
         return self._scaled(at, node, summed, left.scale, right.scale)
 
     def _before(self, value: str) -> Quantized | None:
@@ -120,10 +120,6 @@ class _Multiplier:
         wide = dtype.of_sums
         scale = at.apply(Fn.MUL, at.cast(first, wide), at.cast(second, wide))
         return at.cast(at.apply(Fn.MUL, at.cast(summed, wide), scale), dtype)
-
-
-def _integers(quantized: Quantized) -> Integers:
-    return Integers(quantized.value, quantized.zero)
 
 
 def _fits(terms: AnyExtent) -> bool:

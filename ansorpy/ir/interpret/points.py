@@ -10,7 +10,7 @@ from operator import is_
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.arrays import Array, Floats, Ints, Masks
+from ansorpy.arrays import Array, Ints, Masks
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Reduce, Var
@@ -39,10 +39,10 @@ def evaluate_points(
     points: npt.ArrayLike,
     *,
     wide: bool = True,
-) -> Floats:
-    """The elements of *op* at *points*, an (n, ndim) array of indices.
+) -> Array:
+    """The elements of *op* at *points*, an (n, ndim) array of indices: floats as float64.
 
-    If *wide*, in float64 arithmetic; otherwise every value is rounded to its declared type.
+    If *wide*, floats are computed in float64; otherwise each is rounded to its declared type.
 
     **Cost:** each needed element of *op* and of the tensors it depends on is computed once.
 
@@ -58,7 +58,7 @@ def evaluate_points(
     flat = reader.position(op, tuple(at.T), None)
     with np.errstate(all="ignore"):
         found = reader.elements(op, np.broadcast_to(flat, len(at)), None)
-    return np.asarray(found, dtype=np.float64)
+    return np.asarray(found, np.float64 if op.dtype.is_float else op.dtype.numpy)
 
 
 def _where(at: Ints, mask: Masks) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -36,7 +37,7 @@ from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.extents import dim_of, extent_of
 
-__all__ = ["FORMAT", "VERSION", "dag_from_dict"]
+__all__ = ["FORMAT", "VERSION", "dag_from_dict", "dag_from_json"]
 
 FORMAT, VERSION = "ansorpy-dag", 1
 E = TypeVar("E", bound=Enum)
@@ -45,6 +46,19 @@ T = TypeVar("T")
 
 class _Bad(Exception):
     """A problem with the data, in a few words."""
+
+
+def dag_from_json(text: str | bytes) -> ComputeDAG:
+    """The DAG that :func:`~ansorpy.ir.text.serialize.dag_to_json` wrote.
+
+    Raises:
+        ForeignFile: As :func:`dag_from_dict`.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise _foreign(problem) from None
+    return dag_from_dict(data)
 
 
 def dag_from_dict(data: object) -> ComputeDAG:
@@ -56,10 +70,14 @@ def dag_from_dict(data: object) -> ComputeDAG:
     try:
         return _parse(_mapping(data))
     except (_Bad, UsageError, ValueError, RecursionError) as problem:
-        raise ForeignFile(
-            f"not a description of a compute DAG: {problem}",
-            hint="it was written by another program or version; tune the operator again",
-        ) from None
+        raise _foreign(problem) from None
+
+
+def _foreign(problem: Exception) -> ForeignFile:
+    return ForeignFile(
+        f"not a description of a compute DAG: {problem}",
+        hint="it was written by another program or version; tune the operator again",
+    )
 
 
 def _parse(data: Mapping[str, Any]) -> ComputeDAG:

@@ -31,9 +31,9 @@ from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.extents import dim_data, extent_data
-from ansorpy.ir.text.parse_dag import FORMAT, VERSION, dag_from_dict
+from ansorpy.ir.text.parse_dag import FORMAT, VERSION, dag_from_dict, dag_from_json
 
-__all__ = ["dag_from_dict", "dag_to_dict", "structural_hash"]
+__all__ = ["dag_from_dict", "dag_from_json", "dag_to_dict", "dag_to_json", "structural_hash"]
 
 
 def dag_to_dict(dag: ComputeDAG) -> dict[str, Any]:
@@ -45,6 +45,15 @@ def dag_to_dict(dag: ComputeDAG) -> dict[str, Any]:
     return _encode(dag, names=True)
 
 
+def dag_to_json(dag: ComputeDAG) -> str:
+    """*dag* as canonical JSON text; equal texts are equal definitions, names included.
+
+    Raises:
+        ValueError: As :func:`dag_to_dict`.
+    """
+    return _json(dag_to_dict(dag))
+
+
 def structural_hash(dag: ComputeDAG) -> str:
     """32 hexadecimal digits, equal for DAGs that differ only in names.
 
@@ -54,9 +63,12 @@ def structural_hash(dag: ComputeDAG) -> str:
     numbered = {
         dim: dim_extent(replace(dim, name=f"dimension {n}")) for n, dim in enumerate(dag.dims)
     }
-    plain = _encode(dag_at(dag, numbered), names=False)
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    text = _json(_encode(dag_at(dag, numbered), names=False))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
 def _encode(dag: ComputeDAG, *, names: bool) -> dict[str, Any]:

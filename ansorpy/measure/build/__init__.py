@@ -1,5 +1,1 @@
 """Build candidates in worker processes."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -18,7 +18,6 @@ from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built, built_from_parts
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.messages import BuildFailed, BuildRequest
@@ -26,8 +25,8 @@ from ansorpy.measure.workers.pool import ask_all
 from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
+from ansorpy.schedule.serialize import states_to_json
 from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.writable import demand_writable
 
 __all__ = ["BUILD_MEMORY_BYTES", "Builder", "build_requests", "task_symbol"]
@@ -177,13 +176,9 @@ def build_requests(task: Task, states: Sequence[State]) -> list[Message]:
         target=task.target, symbol=task_symbol(task), prefetch=task.reuse_distance_bytes > 0
     )
     fields = request.model_dump(mode="json")
-    definitions = {id(state.definition): b"" for state in states}
-    for state in states:
-        if not definitions[id(state.definition)]:
-            definitions[id(state.definition)] = definition_json(state.definition).encode()
     return [
-        Message("build", fields, (definitions[id(s.definition)], steps_to_json(s.history).encode()))
-        for s in states
+        Message("build", fields, (definition.encode(), steps.encode()))
+        for definition, steps in states_to_json(states)
     ]
 
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import resource
 import traceback
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.config import DUMP
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.analysis.overwrite import overwritable
-from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Program
 from ansorpy.ir.text.printer import text
-from ansorpy.ir.text.serialize import dag_from_dict
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.workers.messages import BuildRequest
@@ -26,8 +22,7 @@ from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 from ansorpy.schedule.lowering.dispatch import lower_for_all
 from ansorpy.schedule.lowering.program import Lowered
-from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.records import steps_from_json
+from ansorpy.schedule.serialize import state_from_json
 from ansorpy.target import Target
 
 __all__ = ["build", "build_lowered", "make_handlers"]
@@ -78,8 +73,7 @@ def build(message: Message) -> Message:
     definition, steps = message.blobs
     stage_kind = TrialKind.LOWER_ERROR
     try:
-        state = State.replay(_definition(definition), steps_from_json(steps))
-        lowered = lower_for_all(state)
+        lowered = lower_for_all(state_from_json(definition, steps))
         stage_kind = TrialKind.BUILD_ERROR
         built = build_lowered(lowered, request.target, request.symbol, prefetch=request.prefetch)
         header, blobs = built.parts()
@@ -87,12 +81,6 @@ def build(message: Message) -> Message:
         # A schedule that breaks the compiler is a failed trial, not the end of the search.
         return Message("failed", {"kind": stage_kind.value, "reason": _explained(error)})
     return Message("built", header, blobs)
-
-
-@lru_cache(maxsize=1)
-def _definition(text: bytes) -> ComputeDAG:
-    """The definition in *text*, which one candidate after the other has."""
-    return dag_from_dict(json.loads(text))
 
 
 def _explained(error: Exception) -> str:

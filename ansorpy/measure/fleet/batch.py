@@ -30,7 +30,7 @@ from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 
-__all__ = ["Batch"]
+__all__ = ["FleetBatch"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class _Node:
     """What to do with the answer to its pending call."""
 
 
-class Batch:
+class FleetBatch:
     """Measures *candidates* of *task*; see :meth:`run`.
 
     A candidate is queued, then ready to run (its code is known), then done; ``_confirm`` has those

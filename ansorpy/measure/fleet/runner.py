@@ -11,7 +11,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import Fleet, NodeHung, NodeLost, NodeUnfit
-from ansorpy.measure.fleet.batch import Batch
+from ansorpy.measure.fleet.batch import FleetBatch
 from ansorpy.measure.fleet.calls import Calls
 from ansorpy.measure.fleet.patience import Deadlines, Patience, within_s
 from ansorpy.measure.fleet.roster import Roster
@@ -74,7 +74,7 @@ class FleetRunner(RunnerBase):
             MissingDependency: No node offers what *task* needs, and none joined in time.
             VerificationFailed: A node's reference output is wrong, so nothing can be checked.
         """
-        batch = Batch(
+        batch = FleetBatch(
             self._roster,
             task,
             candidates,

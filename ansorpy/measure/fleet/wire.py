@@ -5,7 +5,6 @@ Nothing in a message is executed or unpickled.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationErro
 
 from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.ir.task import Task
-from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.ir.text.serialize import dag_from_json, dag_to_json
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import NodeUnfit
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.measure.workers.protocol import ProtocolError
@@ -130,7 +128,7 @@ def write_work(work: Work) -> bytes:
     places = {key: index for index, key in enumerate(dags)}
     fields = _Work(
         **conditions_of(task),
-        definitions=tuple(definition_json(dag) for dag in dags.values()),
+        definitions=tuple(map(dag_to_json, dags.values())),
         candidates=tuple(
             _Candidate(base=places[id(state.definition)], steps=steps_to_json(state.history))
             for state in work.states
@@ -146,7 +144,7 @@ def read_work(message: bytes) -> Work:
     """Inverse of :func:`write_work`; raises :class:`ProtocolError` for anything else."""
     try:
         fields = _Work.model_validate_json(message)
-        dags = [dag_from_dict(json.loads(text)) for text in fields.definitions]
+        dags = list(map(dag_from_json, fields.definitions))
         task = fields.task_of(dags[0])
         states = [
             State.replay(dags[candidate.base], steps_from_json(candidate.steps))

@@ -18,7 +18,7 @@ from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 
-__all__ = ["Arrivals", "Batch", "Finished", "Submit"]
+__all__ = ["Arrivals", "Finished", "GpuBatch", "Submit"]
 
 Finished = tuple[int, Built | MeasureResult]
 """The number of a candidate, and its code or the reason why there is none."""
@@ -55,7 +55,7 @@ class Arrivals:
             return next(self._each, None)
 
 
-class Batch:
+class GpuBatch:
     """Candidates of one task that are distributed to GPUs in the order in which they are built.
 
     The observer is called in the caller's thread.

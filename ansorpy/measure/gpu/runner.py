@@ -13,7 +13,7 @@ from ansorpy.deadline import OutOfTime, left_s, until
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.check.compare import extra_error
-from ansorpy.measure.gpu.batch import Batch
+from ansorpy.measure.gpu.batch import GpuBatch
 from ansorpy.measure.result import MeasureResult, out_of_time
 from ansorpy.measure.run.client import RunClient
 from ansorpy.measure.run.interfaces import BuildService, Observer
@@ -132,7 +132,7 @@ class GpuRunner(BuildingRunner):
             lost = extra_error(task.dag, state.definition)
             return self._submit(client, task, built, incumbent_s, lost)
 
-        batch = Batch(candidates, submit, incumbent_s, observer)
+        batch = GpuBatch(candidates, submit, incumbent_s, observer)
         try:
             self._prepare(task)
         except OutOfTime:

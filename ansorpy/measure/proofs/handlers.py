@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from ansorpy.ir.prove import Proof, prove
-from ansorpy.ir.text.serialize import dag_from_dict
 from ansorpy.measure.proofs.wire import proof_to_fields
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 from ansorpy.schedule.lowering.program import Lowered, lower
-from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.records import steps_from_json
+from ansorpy.schedule.serialize import state_from_json
 
 __all__ = ["make_handlers", "proof_of"]
 
@@ -25,8 +22,7 @@ def proof_of(lowered: Lowered) -> Proof:
 
 def _prove(message: Message) -> Message:
     definition, steps = message.blobs
-    state = State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
-    return Message("proof", proof_to_fields(proof_of(lower(state))))
+    return Message("proof", proof_to_fields(proof_of(lower(state_from_json(definition, steps)))))
 
 
 def make_handlers() -> Mapping[str, Handler]:

@@ -10,15 +10,14 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.prove import Proof
 from ansorpy.measure.proofs.wire import proof_from_fields
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.rows import trial_digest
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.profiler import Activity, profiled
+from ansorpy.schedule.serialize import states_to_json
 from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.records import steps_to_json
 
 __all__ = ["LIMIT_S", "Prover"]
 
@@ -74,7 +73,7 @@ class Prover:
         known = self._database.proofs.get(*identity)
         if known is not None:
             return known
-        definition, steps = definition_json(state.definition), steps_to_json(state.history)
+        [(definition, steps)] = states_to_json([state])
         message = Message("prove", {}, (definition.encode(), steps.encode()))
         with profiled(Activity.PROVE):
             proof = _interpreted(self._request(message))

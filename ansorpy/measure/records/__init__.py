@@ -1,5 +1,1 @@
 """The tuning database."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,18 +12,13 @@ from cachetools import LRUCache
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
+from ansorpy.ir.text.serialize import dag_from_json, dag_to_json
 from ansorpy.measure.records.schema import Store, transaction
 
-__all__ = ["KEPT", "DefinitionStore", "definition_json"]
+__all__ = ["KEPT", "DefinitionStore"]
 
 KEPT = 128
 """Number of definitions that are kept in memory after they were read."""
-
-
-def definition_json(dag: ComputeDAG) -> str:
-    """*dag* as canonical JSON text; equal texts are equal definitions, names included."""
-    return json.dumps(dag_to_dict(dag), sort_keys=True, separators=(",", ":"))
 
 
 class DefinitionStore(Store):
@@ -86,8 +80,8 @@ class DefinitionStore(Store):
             text = row["dag"]
             if hashlib.sha256(text.encode()).hexdigest() != identifier:
                 raise ValueError("its text is not the one that was recorded")
-            return dag_from_dict(json.loads(text))
-        except (AttributeError, RecursionError, TypeError, ValueError) as error:
+            return dag_from_json(text)
+        except (AttributeError, TypeError, ValueError) as error:
             raise ForeignFile(
                 f"{self.path} has no readable definition {identifier[:12]}: {error}",
                 hint="the file is damaged; name another with --db (db= in Python)",
@@ -96,6 +90,6 @@ class DefinitionStore(Store):
     def _identified(self, dag: ComputeDAG) -> tuple[str, str]:
         """Identifier and text of *dag*, computed once per object."""
         if dag not in self._known:
-            text = definition_json(dag)
+            text = dag_to_json(dag)
             self._known[dag] = hashlib.sha256(text.encode()).hexdigest(), text
         return self._known[dag]

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.ir.task import Task
+from ansorpy.ir.text.serialize import dag_to_json
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.limits import STARVED, run_limit_s
 from ansorpy.measure.run.timing import TimingPolicy
@@ -269,7 +269,7 @@ class RunClient:
             check_points=points,
             magnitudes=reference.magnitudes,
         )
-        definition = definition_json(task.dag).encode()
+        definition = dag_to_json(task.dag).encode()
         message = Message("open", request.model_dump(mode="json"), (definition, *reference.outputs))
         answer = self.worker.request(message, self.reference_timeout_s)
         if isinstance(answer, Failure):
@@ -297,7 +297,7 @@ def _identity(task: Task) -> str:
 
     It does not matter whether its programs are for other sizes, too.
     """
-    return f"{task.static.key} {definition_json(task.dag)}"
+    return f"{task.static.key} {dag_to_json(task.dag)}"
 
 
 def _reason(answer: Reply) -> str:

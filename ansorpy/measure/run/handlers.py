@@ -7,7 +7,6 @@ kill the process; the driver restarts it and opens the task again.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
@@ -17,14 +16,14 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from ansorpy.arrays import Array, Floats
+from ansorpy.arrays import Array, Floats, Ints
 from ansorpy.codegen.llvm.objects.timing import bench_address
 from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost
 from ansorpy.ir.analysis.magnitude import magnitude_of
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import evaluate_points
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.ir.text.serialize import dag_from_json
 from ansorpy.measure.build.built import Built, built_from_parts
 from ansorpy.measure.check.compare import Comparison, compare, least_scale, sample_points, tolerance
 from ansorpy.measure.check.compare import stated_error as error_of
@@ -83,7 +82,7 @@ class RunSession:
 
     def open(self, message: Message) -> Message:
         """Make the inputs of a task, and read its reference outputs if the message has them."""
-        dag = dag_from_dict(json.loads(message.blobs[0]))
+        dag = dag_from_json(message.blobs[0])
         self.begin(dag, OpenRequest.model_validate(message.fields))
         self._reference = [
             np.frombuffer(blob, op.dtype.numpy).reshape(op.shape)
@@ -272,7 +271,7 @@ def sampled_magnitude(
 def _at_points(
     dag: ComputeDAG,
     op: object,
-    points: np.ndarray,
+    points: Ints,
     got: Array,
     inputs: Mapping[str, Array],
     least: float,
@@ -280,13 +279,14 @@ def _at_points(
 ) -> Comparison:
     assert isinstance(op, ComputeOp)
     want = evaluate_points(dag, dict(inputs), op, points)
-    if op.dtype.is_float:  # what the type cannot hold is infinite, or zero, in both
-        with np.errstate(over="ignore"):
-            want = want.astype(got.dtype).astype(np.float64)
-    values = got.astype(np.float64)
-    picked = values[tuple(points.T)]
-    scale = max(least, _largest(values), _largest(want))
-    if may_flip(dag, op):
+    picked, flips = np.atleast_1d(got[tuple(points.T)]), may_flip(dag, op)
+    if not op.dtype.is_float and not flips:
+        return _equal_at_points(op, points, picked, want)
+    with np.errstate(over="ignore"):  # what the type cannot hold is infinite, or zero, in both
+        want = want.astype(got.dtype).astype(np.float64)
+    picked = picked.astype(np.float64)
+    scale = max(least, _largest(got.astype(np.float64)), _largest(want))
+    if flips:
         picked = without_flips(picked, want.astype(got.dtype), allowed, least)
         off = ~np.isclose(picked, want, rtol=0.0, atol=allowed * scale, equal_nan=True)
         if off.any():
@@ -300,10 +300,22 @@ def _at_points(
     error = float(difference[worst]) / scale if scale else 0.0
     if error <= allowed:
         return Comparison(error, "")
-    at = ", ".join(str(int(i)) for i in points[worst])
-    return Comparison(
-        error, f"{op.name}[{at}] is {picked[worst]:.9g}, the interpreter's is {want[worst]:.9g}"
-    )
+    shown = (f"{values[worst]:.9g}" for values in (picked, want))
+    return Comparison(error, _difference(op, points[worst], *shown))
+
+
+def _equal_at_points(op: ComputeOp, points: Ints, got: Array, want: Array) -> Comparison:
+    """Compare integers as they are: float64 has few of those above 2**53."""
+    differs = got != want
+    if not differs.any():
+        return Comparison(0.0, "")
+    first = int(differs.argmax())
+    return Comparison(math.inf, _difference(op, points[first], got[first], want[first]))
+
+
+def _difference(op: ComputeOp, point: Ints, got: object, want: object) -> str:
+    at = ", ".join(map(str, point.tolist()))
+    return f"{op.name}[{at}] is {got}, the interpreter's is {want}"
 
 
 def _largest(values: Floats) -> float:

@@ -32,7 +32,7 @@ from ansorpy.runtime.library.linker import (
 )
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.library.storage import Contents, stored
-from ansorpy.runtime.library.symbols import defined, renamed
+from ansorpy.runtime.library.symbols import defined, renamed_symbols
 from ansorpy.target import Target
 from ansorpy.writable import replacing
 
@@ -101,7 +101,7 @@ def _prefixed(plan: ExecutionPlan, prefix: str) -> ExecutionPlan:
     def other(step: PlanStep) -> PlanStep:
         symbol = step.code.symbol
         if step.code.code.startswith(MAGIC):
-            image = renamed(step.code.code, {symbol: f"{prefix}{symbol}"})
+            image = renamed_symbols(step.code.code, {symbol: f"{prefix}{symbol}"})
         else:
             image = step.code.code.replace(f"@{symbol}".encode(), f"@{prefix}{symbol}".encode())
         return replace(step, code=replace(step.code, symbol=f"{prefix}{symbol}", code=image))
@@ -183,7 +183,7 @@ class _Program:
             own = {s for image in images.values() for s in defined(image)} - interface
             names = {symbol: f"{self.name}_{symbol}" for symbol in own}
             for member, image in images.items():
-                images[member] = renamed(image, names)
+                images[member] = renamed_symbols(image, names)
                 member.write_bytes(images[member])
             if form is Form.A:
                 symbols = {member: defined(image) for member, image in images.items()}

@@ -15,7 +15,7 @@ from ansorpy.codegen.llvm.objects.elf import (
     symbols_of,
 )
 
-__all__ = ["defined", "renamed"]
+__all__ = ["defined", "renamed_symbols"]
 
 
 def defined(image: bytes) -> list[str]:
@@ -23,7 +23,7 @@ def defined(image: bytes) -> list[str]:
     return [symbol.name.decode() for symbol in _globals(image)[0] if symbol.section]
 
 
-def renamed(image: bytes, names: Mapping[str, str]) -> bytes:
+def renamed_symbols(image: bytes, names: Mapping[str, str]) -> bytes:
     """The object *image* with other *names* for some global symbols, defined in it or not."""
     made = bytearray(image)
     symbols, table = _globals(image)

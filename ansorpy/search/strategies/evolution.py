@@ -10,6 +10,7 @@ from math import ceil
 import numpy as np
 
 from ansorpy.arrays import Floats
+from ansorpy.errors import UsageError
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
@@ -86,6 +87,13 @@ class Evolution:
     """Trials of earlier runs, received before the first call of :meth:`ask`."""
     _tried: list[Tried] = field(default_factory=list, repr=False)
     _prepared: tuple[list[Scored], list[Scored]] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if min(self.sketches, self.scouts) < 1:
+            raise UsageError(
+                f"evolution with {self.sketches} sketches and {self.scouts} scouts draws nothing",
+                hint="give at least 1 of each",
+            )
 
     def ask(self, context: Context, n: int) -> Pool:
         prepared, self._prepared = self._prepared, None

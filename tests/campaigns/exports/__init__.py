@@ -1,5 +1,1 @@
 """Campaigns about what is exported: its code, its thread team, and what its use leaves behind."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -1,5 +1,1 @@
 """A campaign of faults: kills, full disks, locked databases, bad workers, lost machines."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

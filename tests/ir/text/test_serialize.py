@@ -15,7 +15,13 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Var, walk
 from ansorpy.ir.operands import misfit
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict, structural_hash
+from ansorpy.ir.text.serialize import (
+    dag_from_dict,
+    dag_from_json,
+    dag_to_dict,
+    dag_to_json,
+    structural_hash,
+)
 from tests.ir.workloads import ALL, matmul
 
 
@@ -23,7 +29,7 @@ from tests.ir.workloads import ALL, matmul
 def test_a_dag_survives_json(make: Callable[[], ComputeDAG]) -> None:
     dag = make()
     data = json.loads(json.dumps(dag_to_dict(dag), allow_nan=False))
-    back = dag_from_dict(data)
+    back = dag_from_json(dag_to_json(dag))
     assert [op.name for op in back.ops] == [op.name for op in dag.ops]
     assert [op.name for op in back.args] == [op.name for op in dag.args]
     for old, new in zip(dag.outputs, back.outputs, strict=True):
@@ -67,7 +73,7 @@ def test_all_workloads_have_different_hashes() -> None:
 def test_the_order_of_arguments_and_odd_constants_survive() -> None:
     x, other = placeholder((2,), name="x"), placeholder((3,), name="other")
     y = compute((2,), lambda i: x[i] * float("inf") + 0.1 * other[i], name="y")
-    back = dag_from_dict(json.loads(json.dumps(dag_to_dict(ComputeDAG([y], [other, x])))))
+    back = dag_from_json(dag_to_json(ComputeDAG([y], [other, x])))
     assert [op.name for op in back.args] == ["other", "x"]
     assert same_structure(back.outputs[0], y)
 
@@ -119,6 +125,12 @@ def _broken(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
 def test_foreign_data_is_refused_with_one_error(data: object) -> None:
     with pytest.raises(ForeignFile, match="not a description of a compute DAG"):
         dag_from_dict(data)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, b"\xff", "[]"])
+def test_a_text_that_is_no_definition_is_refused_with_the_same_error(text: str | bytes) -> None:
+    with pytest.raises(ForeignFile, match="not a description of a compute DAG"):
+        dag_from_json(text)
 
 
 def test_an_expression_deeper_than_can_be_handled_is_refused() -> None:

@@ -9,11 +9,8 @@ from ansorpy.deadline import until
 from ansorpy.measure.build.builder import Builder, build_requests, task_symbol
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.workers.messages import BuildRequest
 from ansorpy.measure.workers.protocol import Message
-from ansorpy.schedule.steps.records import steps_to_json
 from tests.measure import build_payload
 from tests.measure.definitions import matmul, task_of, tiled
 
@@ -101,15 +98,8 @@ def test_what_was_built_is_not_built_again():
 
 def test_equal_code_is_compiled_once_in_a_worker():
     dag = matmul(constant=True)
-    task = task_of(dag)
-    messages = [
-        Message(
-            "build",
-            BuildRequest(target=task.target, symbol="k", prefetch=False).model_dump(mode="json"),
-            (definition_json(dag).encode(), steps_to_json(state.history).encode()),
-        )
-        for state in (tiled(dag, 2).pack("C", "B"), tiled(dag, 4).pack("C", "B"))
-    ]
+    states = [tiled(dag, factor).pack("C", "B") for factor in (2, 4)]
+    messages = build_requests(task_of(dag), states)
     compile_ir.cache_clear()
     answers = [build(message) for message in messages]
     assert [answer.kind for answer in answers] == ["built", "built"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -15,7 +14,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.routines.scatters import ScatterSum
 from ansorpy.ir.tensor import compute, computed_by, placeholder, reduce_axis
-from ansorpy.ir.text.serialize import dag_to_dict
+from ansorpy.ir.text.serialize import dag_to_json
 from ansorpy.measure.check.compare import compare, least_scale, sample_points, tolerance
 from ansorpy.measure.run.buffers import TaskArrays
 from ansorpy.measure.run.handlers import RunSession, sampled_magnitude
@@ -138,7 +137,7 @@ def test_a_candidate_with_one_small_element_lost_is_refused_unless_it_states_an_
     want = want.astype(np.float32)
     session = RunSession()
     request = OpenRequest(seed=0, threads=1, reuse_distance_bytes=0, check_points=0)
-    blobs = (json.dumps(dag_to_dict(dag)).encode(), want.tobytes())
+    blobs = (dag_to_json(dag).encode(), want.tobytes())
     session.open(Message("open", request.model_dump(), blobs))
     (written,) = session.task.results()
     written[...] = want

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from ansorpy.errors import AnsorpyError, MissingDependency
-from ansorpy.measure.gpu.batch import Batch
+from ansorpy.measure.gpu.batch import GpuBatch
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.recording import measure_recorded
@@ -99,7 +99,7 @@ def test_what_the_observer_knows_is_a_time_to_beat():
         return done
 
     known, new = BUILDER.state(DAG, ""), BUILDER.state(DAG, "wrong")
-    batch = Batch([known, new], submit, 2.0, Knowing())
+    batch = GpuBatch([known, new], submit, 2.0, Knowing())
     builds = enumerate(BUILDER.build(TASK, [known, new]))
     results = batch.run([object()], builds)  # type: ignore[list-item]
     assert [result.median_s for result in results] == [0.5, 1.0] and incumbents == [0.5]

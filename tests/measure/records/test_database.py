@@ -22,8 +22,8 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.ir.text.serialize import dag_to_json
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.results import Believe
 from ansorpy.measure.records.rows import Record
 from ansorpy.measure.records.schema import FORMAT, connect, transaction
@@ -65,7 +65,7 @@ def test_a_trial_comes_back_as_it_was_measured(path):
         assert record.result == OK
         assert record.median_s == 2e-3 and record.ok
         assert str(record.state(dag)) == str(state)
-        assert definition_json(db.definitions.get(record.definition)) == definition_json(dag)
+        assert dag_to_json(db.definitions.get(record.definition)) == dag_to_json(dag)
         assert db.best(task.key) == record and db.trials(task.key) == 1
         row = db.task(task.key)
         assert row is not None and row.threads == 1 and row.flops == task.flops

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 import ansorpy.measure.records.definitions as definitions
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.ir.text.serialize import dag_from_json
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from tests.measure.definitions import matmul, task_of, tiled
@@ -22,11 +21,11 @@ def test_a_definition_is_parsed_once_for_all_its_trials(
 ) -> None:
     parsed: list[ComputeDAG] = []
 
-    def counted(values: Mapping[str, object]) -> ComputeDAG:
-        parsed.append(dag_from_dict(values))
+    def counted(text: str) -> ComputeDAG:
+        parsed.append(dag_from_json(text))
         return parsed[-1]
 
-    monkeypatch.setattr(definitions, "dag_from_dict", counted)
+    monkeypatch.setattr(definitions, "dag_from_json", counted)
     dag, other = matmul(), matmul(n=7)
     with Database(tmp_path / "t.db") as database:
         for factor in range(1, 25):
@@ -48,7 +47,7 @@ def test_a_definition_at_hand_is_not_read(
     with Database(tmp_path / "t.db") as database:
         made = database.start(task_of(dag), tiled(dag, 2))
         database.complete(made, MeasureResult(TrialKind.OK, (1.0,)))
-    monkeypatch.setattr(definitions, "dag_from_dict", lambda _: pytest.fail("it was read"))
+    monkeypatch.setattr(definitions, "dag_from_json", lambda _: pytest.fail("it was read"))
     equal = matmul()
     with Database(tmp_path / "t.db") as database:
         database.definitions.keep(equal)

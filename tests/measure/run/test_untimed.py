@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -43,6 +44,20 @@ def test_a_wrong_program_is_found_at_a_point() -> None:
     result = checked(task, wrong, _built(wrong), seed=0)
     assert result.kind is TrialKind.WRONG_RESULT
     assert "the interpreter's is" in result.reason
+
+
+def test_integers_that_float64_has_not_are_compared() -> None:
+    a = placeholder((24, 17), "int64", name="A")
+
+    def moved(by: int) -> State:
+        return State.initial([a, compute((24, 17), lambda i, j: a[i, j] + by, name="C")])
+
+    right, wrong = moved(1 << 60), moved((1 << 60) + 1)
+    task = task_of(right.definition)
+    assert checked(task, right, _built(right), seed=0).kind is TrialKind.CHECKED
+    result = checked(task, wrong, _built(wrong), seed=0)
+    assert result.kind is TrialKind.WRONG_RESULT and result.max_error == math.inf
+    assert re.search(r"the interpreter's is 11529215046068469\d\d$", result.reason)
 
 
 def test_zeros_are_not_taken_for_small_values() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ansorpy.errors import UsageError
 from ansorpy.runtime.library.archive import write_archive
-from ansorpy.runtime.library.symbols import defined, renamed
+from ansorpy.runtime.library.symbols import defined, renamed_symbols
 from tests.runtime import programs
 
 MAIN = """
@@ -50,7 +50,8 @@ def test_two_programs_with_the_same_tasks(
 def test_other_names_for_some_symbols() -> None:
     code = programs.task_of(programs.tail(), "tail").built.run.code
     assert defined(code) == ["tail"]
-    other = renamed(renamed(code, {"tail": "a_longer_name", "absent": "x"}), {"a_longer_name": "t"})
+    longer = renamed_symbols(code, {"tail": "a_longer_name", "absent": "x"})
+    other = renamed_symbols(longer, {"a_longer_name": "t"})
     assert defined(other) == ["t"]
 
 

@@ -11,6 +11,7 @@ import pytest
 from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.programs import Programs
+from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Space, Table
@@ -47,6 +48,12 @@ def test_the_first_generation_has_the_measured_rows_though_their_sketches_are_ne
     at.note(told)
     strategy.ask(at, 8)
     assert all(model.has_scored(c.sketch.space, c.row) for c in told)
+
+
+@pytest.mark.parametrize("counts", [{"scouts": 0}, {"sketches": 0}, {"sketches": -1}])
+def test_an_evolution_that_draws_nothing_is_refused(counts: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="draws nothing"):
+        Evolution(**counts)
 
 
 class Counting(AnalyticModel):

@@ -1,5 +1,1 @@
 """Emit loop programs as CUDA C."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

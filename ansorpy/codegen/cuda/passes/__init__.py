@@ -1,5 +1,1 @@
 """Passes over loop programs before they are emitted as CUDA C."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -1,5 +1,1 @@
 """Emit loop programs as LLVM IR."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -8,11 +8,12 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.definitions import with_definitions
 from ansorpy.frontend.onnx.result_types import proto_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 
 __all__ = ["OPERATORS"]
 

@@ -6,10 +6,11 @@ run computes both.
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unknown, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
 from ansorpy.frontend.onnx.control.scopes import Blamed, Inner, Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value, leaves, with_leaves
 from ansorpy.frontend.onnx.quantized.narrow import kinds_of, refused
+from ansorpy.frontend.onnx.unsupported import Unknown, Unsupported
 from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.ops import Fn, TensorType
 from ansorpy.graph.regions import BranchRegion, Result

@@ -11,11 +11,12 @@ from dataclasses import replace
 from onnx import GraphProto
 
 from ansorpy.errors import UnsupportedRow
-from ansorpy.frontend.onnx.context import UNKNOWN, NodeContext, Unknown, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.control.regions import Boundless, LoopPlan, Varying, compiled_loop
 from ansorpy.frontend.onnx.control.scopes import Blamed, Translator, body_of
 from ansorpy.frontend.onnx.control.unrolled import unrolled_loop
 from ansorpy.frontend.onnx.control.values import Value
+from ansorpy.frontend.onnx.unsupported import UNKNOWN, Unknown, Unsupported
 from ansorpy.ir.extents import AnyExtent, least
 
 __all__ = ["OPERATORS", "run_loop"]

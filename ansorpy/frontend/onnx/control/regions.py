@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.control.scopes import Inner, Translator
 from ansorpy.frontend.onnx.control.values import Value
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Count, Output
 from ansorpy.graph.ops import TensorType

@@ -7,11 +7,12 @@ from typing import Any
 
 from onnx import helper
 
-from ansorpy.frontend.onnx.context import NodeContext, Unequal, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.control.loop import run_loop
 from ansorpy.frontend.onnx.control.regions import LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Translator, body_of
 from ansorpy.frontend.onnx.control.values import Value
+from ansorpy.frontend.onnx.unsupported import Unequal, Unsupported
 from ansorpy.ir.extents import AnyExtent, most
 
 __all__ = ["OPERATORS"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unequal, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
 from ansorpy.frontend.onnx.control.scopes import Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value
+from ansorpy.frontend.onnx.unsupported import Unequal, Unsupported
 from ansorpy.graph.ops import Gather
 
 __all__ = ["OPERATORS", "identity"]

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import GraphProto
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
 from ansorpy.frontend.onnx.control.regions import LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import GraphBuilder
 from ansorpy.graph.ops import TensorType
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Unsupported
+from ansorpy.frontend.onnx.unsupported import Unsupported
 
 __all__ = [
     "COORDINATES", "Places", "ResizeRule", "ResizedAxis", "Weights", "coordinates", "nearest",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, TooShort, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.equations import rooms_of
 from ansorpy.frontend.onnx.operators.windows import (
     biased,
@@ -11,6 +11,7 @@ from ansorpy.frontend.onnx.operators.windows import (
     require_positive,
     windows_of,
 )
+from ansorpy.frontend.onnx.unsupported import TooShort, Unsupported
 from ansorpy.graph.ops import Columns, DeformedPatches, MatMul, Shape
 from ansorpy.graph.ops.indexing import count_windows
 from ansorpy.ir.extents import least, prod_of

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.operators.windows import require_positive
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Op, RegionAlign, RegionMax, RegionMean
 from ansorpy.ir.dtypes import DType
 

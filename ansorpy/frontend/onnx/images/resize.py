@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.images.coordinates import (
     COORDINATES,
     Places,
@@ -28,6 +28,7 @@ from ansorpy.frontend.onnx.images.sized_resize import (
     resized_to,
 )
 from ansorpy.frontend.onnx.operands import with_operands
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, Repeat, Resample, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import GridSample, MatMul
 from ansorpy.graph.ops.images.grid_sample import MODES, PADDINGS
 

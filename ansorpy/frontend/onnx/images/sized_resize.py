@@ -12,9 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
 from ansorpy.frontend.onnx.images.coordinates import ResizedAxis, ResizeRule
 from ansorpy.frontend.onnx.ratio import ratio_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, Reduce, ReduceKind, Reshape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.operators.movement import resized
 from ansorpy.frontend.onnx.operators.scatter import scattered
 from ansorpy.frontend.onnx.operators.windows import require_positive
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Output
 from ansorpy.graph.ops import Expand, PoolPlaces, Shape, Unpool
 from ansorpy.ir.extents import least, prod_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.operators.activation import (
     ACTIVATIONS,
     SELU,
@@ -17,6 +17,7 @@ from ansorpy.frontend.onnx.operators.activation import (
 )
 from ansorpy.frontend.onnx.operators.conv import conv
 from ansorpy.frontend.onnx.operators.matmul import gemm, product
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, MatMul
 from ansorpy.ir.dtypes import DType
 

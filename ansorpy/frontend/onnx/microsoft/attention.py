@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.microsoft.quantized import number_or_row, product, zero_point
 from ansorpy.frontend.onnx.operators.attention import rotated
 from ansorpy.frontend.onnx.operators.heads import (
@@ -15,7 +15,8 @@ from ansorpy.frontend.onnx.operators.heads import (
     merged_heads,
     split_heads,
 )
-from ansorpy.graph.integers import Integers
+from ansorpy.frontend.onnx.unsupported import Unsupported
+from ansorpy.graph.ir import Integers
 from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, LayerNorm, MatMul, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.microsoft.weights import bits_of, codes_of, dequantized, unpacked
 from ansorpy.frontend.onnx.operators.activation import gelu_of, swish_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import (
     ChosenMatMul,
     Computed,

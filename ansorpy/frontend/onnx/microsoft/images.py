@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.images.sampling import grid_sample
 from ansorpy.frontend.onnx.microsoft.activations import fused_conv
 from ansorpy.frontend.onnx.microsoft.quantized import average_pool_of, of_one
@@ -11,6 +11,7 @@ from ansorpy.frontend.onnx.operators.conv import conv
 from ansorpy.frontend.onnx.operators.pool import max_pool
 from ansorpy.frontend.onnx.operators.windows import require_positive
 from ansorpy.frontend.onnx.quantized.products import qlinear_conv
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import RegionCrop
 
 __all__ = ["OPERATORS"]

@@ -5,9 +5,10 @@ Converters of scikit-learn and torch write them.
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, widely
 from ansorpy.frontend.onnx.microsoft.activations import fused_matmul
 from ansorpy.frontend.onnx.operators.elimination import inverse
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, Reduce, ReduceKind
 
 __all__ = ["OPERATORS"]

@@ -7,13 +7,14 @@ from functools import reduce
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort, Translate
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.operands import with_operands
 from ansorpy.frontend.onnx.operators.constant import range_
 from ansorpy.frontend.onnx.operators.gather import gather, gather_nd
 from ansorpy.frontend.onnx.operators.movement import pad
 from ansorpy.frontend.onnx.operators.places import trilu
 from ansorpy.frontend.onnx.selection.sorts import unique
+from ansorpy.frontend.onnx.unsupported import TooShort
 from ansorpy.graph.ops import Fn, Gather, ReduceKind, Scatter
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least

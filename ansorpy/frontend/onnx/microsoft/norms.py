@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import NodeContext, Translate, widely
 from ansorpy.frontend.onnx.operators.activation import swish_of
 from ansorpy.frontend.onnx.operators.normalization import axes_from, rms_normalization
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceKind, Softmax
 from ansorpy.ir.dtypes import DType
 

@@ -17,7 +17,8 @@ from ansorpy.frontend.onnx.quantized.quantize import (
     rounded,
     scaled,
 )
-from ansorpy.graph.integers import Integers, multiplied
+from ansorpy.graph.integers import multiplied
+from ansorpy.graph.ir import Integers
 from ansorpy.graph.ops import Concat, Fn, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of

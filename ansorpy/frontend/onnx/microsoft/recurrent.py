@@ -7,7 +7,8 @@ from ansorpy.frontend.onnx.operands import with_operands
 from ansorpy.frontend.onnx.quantized.quantize import moves, quantized_to_range
 from ansorpy.frontend.onnx.recurrent.lstm import lstm
 from ansorpy.frontend.onnx.recurrent.shared import Factor, row
-from ansorpy.graph.integers import Integers, multiplied
+from ansorpy.graph.integers import multiplied
+from ansorpy.graph.ir import Integers
 from ansorpy.graph.ops import Fn
 
 __all__ = ["OPERATORS"]

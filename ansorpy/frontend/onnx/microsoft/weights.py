@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.quantized.narrow import add_constant
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Decode, Fn, Gather, MatMul, Spread
 from ansorpy.ir.dtypes import DType

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import NodeContext, Translate, dtype_of
 from ansorpy.frontend.onnx.ml.shared import columns_of
 from ansorpy.frontend.onnx.operators.movement import resized
 from ansorpy.frontend.onnx.reader import array_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType, as_dtype

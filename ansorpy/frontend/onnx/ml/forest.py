@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.arrays import Floats, Ints
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 

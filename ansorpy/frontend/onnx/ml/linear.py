@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.ml.shared import (
     class_labels,
     columns_of,
     labelled,
     transformed,
 )
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, MatMul
 from ansorpy.ir.dtypes import DType
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceKind, Softmax
 from ansorpy.ir.dtypes import DType
 

@@ -6,13 +6,14 @@ from itertools import accumulate, combinations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.ml.shared import (
     class_labels,
     columns_of,
     labelled,
     transformed,
 )
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Expand, Fn, Iota, MatMul, Reduce, ReduceKind, TensorType, Transpose

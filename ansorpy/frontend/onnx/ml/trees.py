@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.ml.forest import AGGREGATES, MODES, NEUTRAL, Forest, aggregated
 from ansorpy.frontend.onnx.ml.shared import (
     TRANSFORMS,
@@ -16,6 +16,7 @@ from ansorpy.frontend.onnx.ml.shared import (
     transformed,
 )
 from ansorpy.frontend.onnx.reader import array_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, Gather
 from ansorpy.ir.dtypes import DType
 

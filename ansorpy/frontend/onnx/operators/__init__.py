@@ -1,5 +1,1 @@
 """Importers of ONNX operators, one family per file."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.operators.elementwise import function
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, dtype_of
 from ansorpy.frontend.onnx.operators.heads import (
     Scores,
     Window,
@@ -13,6 +13,7 @@ from ansorpy.frontend.onnx.operators.heads import (
     merged_heads,
     split_heads,
 )
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Concat, Fn, Gather, Pad, PadMode
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent

@@ -7,9 +7,10 @@ import math
 import numpy as np
 from onnx import SparseTensorProto, TensorProto, numpy_helper
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import NodeContext, dtype_of
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Cast, Expand, Fn, Iota, Shape
 from ansorpy.ir.dtypes import DType

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.operators.windows import biased, kernel_of, require_positive
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import ConvTranspose, Shape
 from ansorpy.ir.extents import extreme, least
 from ansorpy.ir.symbols import SizeOp

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, MatMul, Reduce, ReduceKind, Shape
 from ansorpy.ir.extents import prod_of
 

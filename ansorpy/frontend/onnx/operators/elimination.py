@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, widely
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import ArgReduce, Expand, Fn, GatherElements, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of

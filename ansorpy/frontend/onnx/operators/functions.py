@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.operators.elementwise import function
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn
 from ansorpy.ir.dtypes import DType
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ansorpy.arrays import Array
-from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort
+from ansorpy.frontend.onnx.context import Cut, NodeContext
+from ansorpy.frontend.onnx.unsupported import TooShort
 from ansorpy.graph.ops import Gather, GatherElements, GatherND
 from ansorpy.ir.extents import AnyExtent, least
 

@@ -9,7 +9,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Repeat, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.operators.elementwise import function
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn
 
 __all__ = ["OPERATORS"]

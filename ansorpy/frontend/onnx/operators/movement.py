@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import (
-    Cut,
-    NodeContext,
-    TooShort,
-    Translate,
-    Unequal,
-    Unknown,
-    Unsupported,
-)
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.equations import unequal
+from ansorpy.frontend.onnx.unsupported import TooShort, Unequal, Unknown, Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, Pad, PadMode, Shape, broadcast
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, extreme, least, most, prod_of

@@ -7,7 +7,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least, most

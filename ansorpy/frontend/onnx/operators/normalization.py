@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import NodeContext, Translate, widely
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceKind, Shape, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, widely
 from ansorpy.frontend.onnx.operators.windows import (
     Windows,
     padded,
     require_known_pads,
     windows_of,
 )
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, Pool, PoolPlaces, Reduce, ReduceKind, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of

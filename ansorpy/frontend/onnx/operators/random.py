@@ -11,7 +11,8 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, dtype_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Cumulative, Expand, Fn, Reduce, ReduceKind, Shape, Uniform
 from ansorpy.graph.ops.random import key_of
 from ansorpy.ir.dtypes import DType

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, dtype_of
 from ansorpy.frontend.onnx.operators.movement import resized
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, Gather, MatMul
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, extreme, least

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Conv, Fn, Pad, PadMode, Shape
 from ansorpy.ir.extents import AnyExtent, dims_of, extreme
 from ansorpy.ir.symbols import SizeOp

@@ -1,5 +1,1 @@
 """Importers of quantized operators."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

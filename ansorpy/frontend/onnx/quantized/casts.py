@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, element_type_of
+from ansorpy.frontend.onnx.context import NodeContext, element_type_of
 from ansorpy.frontend.onnx.quantized.narrow import narrowed, numbers
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Cast, Fn, Reinterpret
 from ansorpy.ir.narrow import ElementType, Narrow
 

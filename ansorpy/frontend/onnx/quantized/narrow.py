@@ -10,8 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, element_type_of
+from ansorpy.frontend.onnx.context import NodeContext, element_type_of
 from ansorpy.frontend.onnx.reader import array_of
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, NarrowPort, Output
 from ansorpy.graph.ops import Decode, Encode, Pack, Shape, TensorType, Unpack, Wrap

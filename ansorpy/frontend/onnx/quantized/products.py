@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.operators.matmul import as_matrices, without_axes
 from ansorpy.frontend.onnx.operators.windows import biased, conv_op
 from ansorpy.frontend.onnx.quantized.quantize import moves, rounded
-from ansorpy.graph.integers import Integers, convolved, multiplied
+from ansorpy.frontend.onnx.unsupported import Unsupported
+from ansorpy.graph.integers import convolved, multiplied
+from ansorpy.graph.ir import Integers
 from ansorpy.graph.ops import Fn, Shape
 
 __all__ = ["OPERATORS"]

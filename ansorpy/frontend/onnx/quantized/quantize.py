@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import (
-    Cut,
-    NodeContext,
-    Translate,
-    Unsupported,
-    dtype_of,
-    element_type_of,
-)
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, dtype_of, element_type_of
 from ansorpy.frontend.onnx.quantized.narrow import narrowed, numbers
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Quantized
 from ansorpy.graph.ops import Fn, Reduce, ReduceKind, Repeat, Shape, Spread
 from ansorpy.ir.dtypes import DType

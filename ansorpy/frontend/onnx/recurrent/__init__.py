@@ -1,5 +1,1 @@
 """Importers of recurrent networks."""
-
-from __future__ import annotations
-
-__all__: list[str] = []

@@ -13,10 +13,11 @@ from functools import partial
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext
 from ansorpy.frontend.onnx.control.regions import Body, LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Inner
 from ansorpy.frontend.onnx.operators.activation import ACTIVATIONS, Parametrised
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Shape, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent

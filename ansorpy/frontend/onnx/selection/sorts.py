@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import (
-    Cut,
-    NodeContext,
-    TooShort,
-    Translate,
-    Unknown,
-    Unsupported,
-)
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.selection.chosen import all_places, true_places
+from ansorpy.frontend.onnx.unsupported import TooShort, Unknown, Unsupported
 from ansorpy.graph.ops import (
     Computed,
     Elementwise,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate, Unsupported, widely
+from ansorpy.frontend.onnx.context import NodeContext, Translate, widely
 from ansorpy.frontend.onnx.operators.normalization import log_softmax_over
+from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import Fn, Gather, GatherElements, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
