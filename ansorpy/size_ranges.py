@@ -148,8 +148,7 @@ def size_of(given: AnySize, what: str) -> Size:
 
 def is_list(given: object) -> TypeGuard[Sequence[Any]]:
     """Whether *given* is a list, which text and bytes are not."""
-    text = str | bytes | bytearray | memoryview
-    return isinstance(given, Sequence) and not isinstance(given, text)
+    return isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray)
 
 
 def named_dim(item: str) -> tuple[str, Size]:

@@ -62,7 +62,9 @@ def test_sizes(text: str, size: int) -> None:
     assert bytes_of(text) == bytes_of(size) == size
 
 
-@pytest.mark.parametrize("text", ["GiB", "1gib", "1 GiBs", "-1", -1, nan, inf, [1], None, True, b"1"])
+@pytest.mark.parametrize(
+    "text", ["GiB", "1gib", "1 GiBs", "-1", -1, nan, inf, [1], None, True, b"1"]
+)
 def test_bad_sizes(text: Any) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         bytes_of(text)

@@ -72,11 +72,13 @@ def random_value(
 ) -> np.ndarray:
     """Standard-normal floats; integers and booleans are 0 or 1, valid indices of most axes.
 
-    Elements with a *bound* are in it.
+    Elements with a *bound* are in it; floats with one are factors of sizes, which are not 0.
     """
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if bound is not None:
         low, high = np.asarray(bound).T
+        if np.issubdtype(dtype, np.floating):
+            low = np.maximum(low, 1)
         return rng.integers(low, high + 1, shape or None).astype(dtype).reshape(shape)
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)

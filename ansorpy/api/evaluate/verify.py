@@ -33,6 +33,7 @@ from ansorpy.options import with_arguments
 from ansorpy.paths import path_of
 from ansorpy.quantities import is_real, whole_of
 from ansorpy.runtime.model import Model
+from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize
 
 __all__ = ["verify"]
@@ -120,7 +121,7 @@ class _Comparison:
             )
         asked, ports = Lookup(network, **arguments), model.get_inputs()
         shapes = port_shapes(ports, arguments.get("dims") or {})
-        bounds = {**port_bounds(ports), **(arguments.get("bounds") or {})}
+        bounds: dict[str, AnyBound] = {**port_bounds(ports), **(arguments.get("bounds") or {})}
         with with_known_inputs(asked.replaced(bounds=bounds), None) as (known, _):
             return self.run(model.name, known.model, lambda _: model, {**shapes}, known.arguments)
 
