@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ansorpy.errors import UsageError
 
-__all__ = ["aliases_of", "matching_pairs"]
+__all__ = ["matching_pairs", "named_alias"]
 
 _HINT = "write present=past, or present.*.key=past.*.key, where each * stands for the same text"
 
 
-def aliases_of(items: Iterable[str]) -> dict[str, str]:
-    """``{"present": "past"}`` from ``present=past``.
+def named_alias(item: str) -> tuple[str, str]:
+    """``("present", "past")`` from ``present=past``: an output, and the input that it continues.
 
     Raises:
-        UsageError: An item is no such pair, or an output is given twice.
+        UsageError: It is no such pair.
     """
-    found: dict[str, str] = {}
-    for item in items:
-        output, sign, given = item.partition("=")
-        if not (output and sign and given):
-            raise UsageError(f"{item!r} does not pair an output with an input", hint=_HINT)
-        if output in found:
-            raise _twice(output, found[output], given)
-        found[output] = given
-    return found
+    output, sign, given = item.partition("=")
+    if not (output and sign and given):
+        raise UsageError(f"{item!r} does not pair an output with an input", hint=_HINT)
+    return output, given
 
 
 def matching_pairs(
@@ -54,6 +49,8 @@ def matching_pairs(
 
 
 def _pairs(output: str, given: str, outputs: Sequence[str]) -> dict[str, str]:
+    if not isinstance(given, str):
+        raise UsageError(f"output {output!r} is paired with {given!r}, no name", hint=_HINT)
     if "*" not in output or output in outputs:
         return {output: given}
     stars = output.count("*"), given.count("*")

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.paths import path_of
+from ansorpy.quantities import whole_of
 
 __all__ = [
     "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "PERF", "SEED",
@@ -173,7 +175,7 @@ def _own_folder(variable: str, otherwise: str) -> Path:
 def database_or_default(named: str | Path | None) -> Path:
     """The tuning database *named*, or that of ``ANSORPY_DB``, or else one in the cache folder."""
     if named is not None:
-        return Path(named)
+        return path_of(named, "a database")
     return DB.get() or cache_folder() / "tune.db"
 
 
@@ -184,8 +186,12 @@ def default_threads() -> int:
 
 
 def seed_or_default(seed: int | None) -> int:
-    """*seed*, or that of ``ANSORPY_SEED`` if it is None."""
-    return SEED.get() if seed is None else seed
+    """*seed*, or that of ``ANSORPY_SEED`` if it is None.
+
+    Raises:
+        UsageError: It is no whole number, or negative.
+    """
+    return SEED.get() if seed is None else whole_of(seed, "seed", 0)
 
 
 def compiler_command(*names: str) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ansorpy.arrays import Array
 from ansorpy.errors import ForeignFile, UsageError
 
-__all__ = ["constant_flags", "constant_text", "constants_of"]
+__all__ = ["constant_flags", "constant_text", "named_constant"]
 
 _HINT = "write axes=[0,1], k=5 or mode=@file.npy"
 
@@ -20,20 +20,17 @@ _MOST_SHOWN = 64
 """Numbers that a command line shows; more come from a file."""
 
 
-def constants_of(items: Iterable[str]) -> dict[str, ArrayLike]:
-    """``{"axes": [0, 1]}`` from ``axes=[0,1]``; ``axes=@axes.npy`` reads a file of numpy.
+def named_constant(item: str) -> tuple[str, ArrayLike]:
+    """``("axes", [0, 1])`` from ``axes=[0,1]``; ``axes=@axes.npy`` reads a file of numpy.
 
     Raises:
-        UsageError: An item is no name and value.
+        UsageError: It is no name and value.
         ForeignFile: A file holds no array, or cannot be read.
     """
-    found: dict[str, ArrayLike] = {}
-    for item in items:
-        name, sign, text = item.partition("=")
-        if not (name and sign and text):
-            raise UsageError(f"{item!r} is not an input and its value", hint=_HINT)
-        found[name] = _from_file(name, text[1:]) if text.startswith("@") else _parsed(name, text)
-    return found
+    name, sign, text = item.partition("=")
+    if not (name and sign and text):
+        raise UsageError(f"{item!r} is not an input and its value", hint=_HINT)
+    return name, _from_file(name, text[1:]) if text.startswith("@") else _parsed(name, text)
 
 
 def _from_file(name: str, path: str) -> Array:
@@ -52,13 +49,13 @@ def _from_file(name: str, path: str) -> Array:
 def _parsed(name: str, text: str) -> ArrayLike:
     try:
         value: ArrayLike = json.loads(text)
-    except ValueError:
+    except (RecursionError, ValueError):
         raise UsageError(f"{text!r} is not a value of {name}", hint=_HINT) from None
     return value
 
 
 def constant_text(value: ArrayLike) -> str:
-    """``[0,1]``: *value* as :func:`constants_of` reads it; ``@FILE.npy`` for many numbers."""
+    """``[0,1]``: *value* as :func:`named_constant` reads it; ``@FILE.npy`` for many numbers."""
     array = np.asarray(value)
     if array.size > _MOST_SHOWN:
         return "@FILE.npy"

@@ -15,7 +15,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
@@ -23,11 +23,12 @@ from ansorpy.errors import UsageError
 
 __all__ = [
     "Argument", "Option", "completed", "declared", "parameters", "those",
-    "with_arguments",
+    "values_by_name", "with_arguments",
 ]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Option:
         flag: The option's name, if it differs from the argument's.
         metavar: Placeholder for its value in ``--help``.
         least: The smallest number accepted.
-        parse: Parses the texts of an option that may be repeated.
+        parse: Reads one text of an option that may be repeated: a name and its value.
         text: Writes one value of such an option, given it and its name, as *parse* reads it
             behind ``NAME=``.
         python: Further values that Python takes, for docstrings.
@@ -51,7 +52,7 @@ class Option:
     flag: str = ""
     metavar: str | None = None
     least: int | None = None
-    parse: Callable[[list[str]], object] | None = None
+    parse: Callable[[str], tuple[str, object]] | None = None
     text: Callable[[Any, str], str] = lambda value, name: str(value)
     python: str = ""
 
@@ -109,6 +110,27 @@ def completed(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
             f'there is no option "{unknown[0]}"', hint=f"the options are {', '.join(known)}"
         )
     return known | dict(given)
+
+
+def values_by_name(
+    flag: str, items: Iterable[str], parse: Callable[[str], tuple[str, T]]
+) -> dict[str, T]:
+    """The values in *items*, the texts of the option *flag*, of which *parse* reads each.
+
+    Raises:
+        UsageError: Two of them give a name different values, or as *parse*.
+    """
+    found: dict[str, T] = {}
+    said: dict[str, str] = {}
+    for item in items:
+        name, value = parse(item)
+        if said.setdefault(name, item) != item:
+            raise UsageError(
+                f"{flag} {said[name]} and {flag} {item} contradict each other",
+                hint="give one of them",
+            )
+        found[name] = value
+    return found
 
 
 def those(kind: type, given: Mapping[str, object]) -> dict[str, Any]:

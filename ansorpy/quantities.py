@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from math import inf
 from numbers import Integral, Real
-from typing import SupportsInt, TypeGuard
+from typing import SupportsFloat, SupportsInt, TypeGuard
 
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "bytes_of", "bytes_text", "counted", "duration_text", "is_whole", "latency_of", "latency_text",
-    "ms_of", "seconds_of",
+    "bytes_of", "bytes_text", "counted", "duration_text", "is_real", "is_whole", "latency_of",
+    "latency_text", "ms_of", "seconds_of", "whole_of",
 ]  # fmt: skip
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -24,6 +24,22 @@ _BYTES = {
 def is_whole(value: object) -> TypeGuard[SupportsInt]:
     """Whether *value* is an integer, also one of numpy; True and False are none."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[SupportsFloat]:
+    """Whether *value* is a number, also one of numpy; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def whole_of(given: object, what: str, least: int = 1) -> int:
+    """*given*, which is to be *what*, as an int.
+
+    Raises:
+        UsageError: It is no whole number, or less than *least*.
+    """
+    if not is_whole(given) or int(given) < least:
+        raise UsageError(f"{what} must be a whole number of at least {least}, got {given!r}")
+    return int(given)
 
 
 def counted(number: int, thing: str) -> str:
@@ -85,7 +101,7 @@ def latency_of(latency: float | str) -> float:
 
 def bytes_of(size: int | str) -> int:
     """The bytes in ``1GiB``, ``512MiB``, ``2GB`` or ``4096``; a number is bytes already."""
-    if isinstance(size, Real) and 0 <= size < inf:
+    if isinstance(size, Real) and not isinstance(size, bool) and 0 <= size < inf:
         return int(size)
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(size).strip())
     if not isinstance(size, str) or match is None or match[2] not in _BYTES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from ansorpy.errors import UsageError
 from ansorpy.quantities import is_whole
 
 __all__ = [
-    "AnyBound", "Bound", "bound_flag", "bound_of", "bound_text", "bounds_of", "known_bounds",
+    "AnyBound", "Bound", "bound_flag", "bound_of", "bound_text", "known_bounds", "named_bound",
     "written_bounds",
 ]  # fmt: skip
 
@@ -25,19 +25,16 @@ _HINT = "write trip=100, trip=1..100, or shape=1,3,1..640 for a tensor of severa
 _IN_PYTHON = "give 100, (1, 100), or a list of these for a tensor of several numbers"
 
 
-def bounds_of(items: Iterable[str]) -> dict[str, Bound]:
-    """``{"trip": ((0, 100),)}`` from ``trip=100``.
+def named_bound(item: str) -> tuple[str, Bound]:
+    """``("trip", ((0, 100),))`` from ``trip=100``: a tensor, and its bound.
 
     Raises:
-        UsageError: An item is no name and bound, or a range is empty.
+        UsageError: It is no name and bound, or a range is empty.
     """
-    found = {}
-    for item in items:
-        name, _, text = item.rpartition("=")
-        if not name:
-            raise UsageError(f"{item!r} is not a tensor and its bound", hint=_HINT)
-        found[name] = bound_of(text, name)
-    return found
+    name, _, text = item.rpartition("=")
+    if not name:
+        raise UsageError(f"{item!r} is not a tensor and its bound", hint=_HINT)
+    return name, bound_of(text, name)
 
 
 def known_bounds(given: Mapping[str, AnyBound] | None) -> dict[str, Bound]:
@@ -66,7 +63,7 @@ def bound_of(given: AnyBound, name: str) -> Bound:
     """
     if isinstance(given, str):
         return tuple(_parsed(part, name) for part in given.split(","))
-    if isinstance(given, list) or (isinstance(given, tuple) and not _is_range(given)):
+    if isinstance(given, list | tuple) and given and not _is_range(given):
         return tuple(_range(part, name) for part in given)
     return (_range(given, name),)
 
@@ -97,7 +94,7 @@ def _plain(low: int, high: int, name: str) -> tuple[int, int]:
 
 
 def bound_text(given: AnyBound, name: str) -> str:
-    """``0..100``: the bound *given* of the tensor *name*, as :func:`bounds_of` reads it.
+    """``0..100``: the bound *given* of the tensor *name*, as :func:`named_bound` reads it.
 
     Raises:
         UsageError: As :func:`bound_of`.

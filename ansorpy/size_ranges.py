@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf, log, sqrt
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.quantities import is_whole
 
 __all__ = [
-    "AnySize", "Size", "SizeRange", "dims_of", "shape_text", "shapes_of", "size_of", "size_text",
+    "LARGEST_SIZE", "AnySize", "Size", "SizeRange", "is_list", "named_dim", "named_shape",
+    "shape_of", "shape_text", "size_of", "size_text",
 ]  # fmt: skip
 
 
@@ -105,6 +106,9 @@ class SizeRange:
         return min(max(round(size / self.step) * self.step, self.low), self.high)
 
 
+LARGEST_SIZE = (1 << 63) - 1
+"""Compiled code has sizes as int64."""
+
 Size: TypeAlias = int | SizeRange
 """The size of a dimension, or the range of its sizes."""
 
@@ -113,8 +117,9 @@ AnySize: TypeAlias = int | str | SizeRange | Sequence[int]
 
 _HINT = "write 8, 1..512, 1..512:geometric, 320..1280:step=32, or 1*5,8,32 for 5 times as many of 1"
 _IN_PYTHON = "give 8, (1, 512), (320, 1280, 32), [1, 8, 32] or text as of --dim"
-_NUMBERS = r"\d+(?:\*\d+)?(?:,\d+(?:\*\d+)?)*"
-_RANGE = r"\d+\.\.\d+(?::step=\d+|:geometric)*"
+_NUMBER = r"\d{1,18}"
+_NUMBERS = rf"{_NUMBER}(?:\*{_NUMBER})?(?:,{_NUMBER}(?:\*{_NUMBER})?)*"
+_RANGE = rf"{_NUMBER}\.\.{_NUMBER}(?::step={_NUMBER}|:geometric)*"
 
 
 def size_of(given: AnySize, what: str) -> Size:
@@ -130,7 +135,7 @@ def size_of(given: AnySize, what: str) -> Size:
         return _parsed(given, what)
     if is_whole(given):
         return _counted(int(given), what)
-    if not isinstance(given, Sequence) or not all(map(is_whole, given)):
+    if not is_list(given) or not all(map(is_whole, given)):
         raise UsageError(f"{given!r} is not a size of {what}", hint=_IN_PYTHON)
     numbers = [int(number) for number in given]
     if not isinstance(given, tuple):
@@ -141,42 +146,53 @@ def size_of(given: AnySize, what: str) -> Size:
     return _plain(SizeRange(low, high, step[0] if step else 1))
 
 
-def dims_of(items: Iterable[str]) -> dict[str, Size]:
-    """``{"batch": 1, "seq": SizeRange(1, 512)}`` from ``batch=1`` and ``seq=1..512``.
+def is_list(given: object) -> TypeGuard[Sequence[Any]]:
+    """Whether *given* is a list, which text and bytes are not."""
+    return isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray)
+
+
+def named_dim(item: str) -> tuple[str, Size]:
+    """``("seq", SizeRange(1, 512))`` from ``seq=1..512``: a dimension, and its size.
 
     Raises:
         UsageError, ForeignFile: As :func:`size_of`.
     """
-    found = {}
-    for item in items:
-        match = re.fullmatch(rf"(.+?)=(@.+|{_RANGE}|{_NUMBERS})", item)
-        if match is None:
-            raise UsageError(f"{item!r} is not a dimension's size", hint=f"after batch=, {_HINT}")
-        found[match[1]] = size_of(match[2], match[1])
-    return found
+    match = re.fullmatch(rf"(.+?)=(@.+|{_RANGE}|{_NUMBERS})", item)
+    if match is None:
+        raise UsageError(f"{item!r} is not a dimension's size", hint=f"after batch=, {_HINT}")
+    return match[1], size_of(match[2], match[1])
 
 
-def shapes_of(items: Iterable[str]) -> dict[str, tuple[Size, ...]]:
-    """``{"x": (1, 3, 224, SizeRange(64, 320))}`` from ``x=1x3x224x64..320``.
+def shape_of(given: Sequence[AnySize], what: str) -> tuple[Size, ...]:
+    """The sizes of the axes of the input *what*, whose shape is *given*.
+
+    Raises:
+        UsageError, ForeignFile: It is no list of sizes, or as :func:`size_of`.
+    """
+    if not is_list(given):
+        raise UsageError(
+            f"{given!r} is not the shape of {what}", hint="give (1, 3, 48, (64, 1280))"
+        )
+    return tuple(size_of(size, f"{what}[{axis}]") for axis, size in enumerate(given))
+
+
+def named_shape(item: str) -> tuple[str, tuple[Size, ...]]:
+    """``("x", (1, 3, SizeRange(64, 320)))`` from ``x=1x3x64..320``: an input, and its shape.
 
     Raises:
         UsageError: As :func:`size_of`.
     """
     axis = rf"(?:{_RANGE}|{_NUMBERS})"
-    found = {}
-    for item in items:
-        match = re.fullmatch(rf"(.+?)=({axis}(?:x{axis})*)", item)
-        if match is None:
-            raise UsageError(
-                f"{item!r} is not an input's shape", hint="write x=1x3x224x224 or x=1x3x48x64..1280"
-            )
-        sizes = re.findall(axis, match[2])
-        found[match[1]] = tuple(size_of(s, f"{match[1]}[{d}]") for d, s in enumerate(sizes))
-    return found
+    match = re.fullmatch(rf"(.+?)=({axis}(?:x{axis})*)", item)
+    if match is None:
+        raise UsageError(
+            f"{item!r} is not an input's shape", hint="write x=1x3x224x224 or x=1x3x48x64..1280"
+        )
+    return match[1], shape_of(re.findall(axis, match[2]), match[1])
 
 
 def size_text(given: AnySize, what: str) -> str:
-    """``1..512``: the size *given* of *what*, as :func:`dims_of` reads it.
+    """``1..512``: the size *given* of *what*, as :func:`named_dim` reads it.
 
     Raises:
         UsageError, ForeignFile: As :func:`size_of`.
@@ -185,12 +201,12 @@ def size_text(given: AnySize, what: str) -> str:
 
 
 def shape_text(given: Sequence[AnySize], what: str) -> str:
-    """``1x3x64..320``: the shape *given* of *what*, as :func:`shapes_of` reads it.
+    """``1x3x64..320``: the shape *given* of *what*, as :func:`named_shape` reads it.
 
     Raises:
         UsageError, ForeignFile: As :func:`size_of`.
     """
-    return "x".join(size_text(size, what) for size in given)
+    return "x".join(map(str, shape_of(given, what)))
 
 
 def _parsed(text: str, what: str) -> Size:
@@ -220,7 +236,7 @@ def _listed(path: Path) -> list[int]:
         raise ForeignFile.unreadable(path, error) from None
     except UnicodeDecodeError:
         raise ForeignFile(f"cannot read the sizes in {path}: it is not text") from None
-    wrong = [line for line in lines if not line.isdecimal()]
+    wrong = [line for line in lines if not re.fullmatch(_NUMBER, line)]
     if wrong or not lines:
         said = f"{wrong[0]!r} is not one" if wrong else "it has none"
         raise ForeignFile(
@@ -246,4 +262,6 @@ def _plain(sizes: SizeRange) -> Size:
 def _counted(number: int, what: str) -> int:
     if number < 0:
         raise UsageError(f"{what} has size {number}; no size may be negative")
+    if number > LARGEST_SIZE:
+        raise UsageError(f"{what} has size {number}; the largest is {LARGEST_SIZE}")
     return number

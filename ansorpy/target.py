@@ -15,7 +15,7 @@ from functools import cache
 from typing import Protocol
 
 from ansorpy.errors import UsageError
-from ansorpy.quantities import counted
+from ansorpy.quantities import counted, whole_of
 from ansorpy.rates import Rates
 from ansorpy.registry import Registry
 
@@ -158,9 +158,9 @@ class Target:
         """The number of threads of a program: *asked*, or the default of this kind of machine.
 
         Raises:
-            UsageError: Programs for this machine cannot have that many threads.
+            UsageError: It is no positive number, or programs for this machine cannot have so many.
         """
-        return self._kind.threads(asked, self)
+        return self._kind.threads(None if asked is None else whole_of(asked, "threads"), self)
 
     def with_threads(self, threads: int) -> Target:
         """The part of this machine that a program with *threads* threads uses."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from ansorpy.aliases import aliases_of, matching_pairs
+from ansorpy.aliases import matching_pairs, named_alias
 from ansorpy.errors import UsageError
 
 
 def test_pairs_are_read() -> None:
-    assert aliases_of(["present=past", "a.*=b.*=c"]) == {"present": "past", "a.*": "b.*=c"}
+    assert named_alias("present=past") == ("present", "past")
+    assert named_alias("a.*=b.*=c") == ("a.*", "b.*=c")
     for wrong in ("present", "=past", "present="):
         with pytest.raises(UsageError, match=f"'{wrong}' does not pair an output with an input"):
-            aliases_of([wrong])
-    with pytest.raises(UsageError, match="output 'y' is paired twice: 'a' and 'b'"):
-        aliases_of(["y=a", "y=b"])
+            named_alias(wrong)
 
 
 def test_stars_stand_for_the_same_text() -> None:
@@ -39,11 +39,13 @@ def test_stars_stand_for_the_same_text() -> None:
         ({"a*": "x"}, "a*=x has 1 * before = and 0 behind it"),
         ({"b*": "x*"}, "no output is called b*"),
         ({"a*": "x*"}, "the network has no input 'x2'"),
+        ({"a": 5}, "output 'a' is paired with 5, no name"),
+        ({"a*": b"x*"}, "output 'a*' is paired with b'x*', no name"),
         ({"a1": "x1", "a2": "x1"}, "two outputs cannot share the memory of input 'x1'"),
         ({"a1": "x", "a*": "x*"}, "output 'a1' is paired twice: 'x' and 'x1'"),
     ],
 )
-def test_names_that_do_not_exist_are_refused(aliases: Mapping[str, str], message: str) -> None:
+def test_names_that_do_not_exist_are_refused(aliases: Mapping[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)) as caught:
         matching_pairs(aliases, ["a", "a1", "a2"], ["x", "x1"])
     assert caught.value.hint

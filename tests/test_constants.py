@@ -7,16 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.constants import constants_of
+from ansorpy.constants import named_constant
 from ansorpy.errors import AnsorpyError, ForeignFile
 
 
 def test_values_are_json_or_files(tmp_path: Path) -> None:
     held = np.arange(6).reshape(2, 3)
     np.save(tmp_path / "m.npy", held)
-    found = constants_of(["axes=[0,1]", "k=5", f"mask=@{tmp_path / 'm.npy'}"])
-    assert found["axes"] == [0, 1] and found["k"] == 5
-    np.testing.assert_array_equal(found["mask"], held)
+    assert named_constant("axes=[0,1]") == ("axes", [0, 1]) and named_constant("k=5") == ("k", 5)
+    name, found = named_constant(f"mask=@{tmp_path / 'm.npy'}")
+    assert name == "mask"
+    np.testing.assert_array_equal(found, held)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,12 @@ def test_values_are_json_or_files(tmp_path: Path) -> None:
 )
 def test_what_is_no_value(item: str, message: str) -> None:
     with pytest.raises(AnsorpyError, match=message):
-        constants_of([item])
+        named_constant(item)
+
+
+def test_values_nested_too_deeply_are_none() -> None:
+    with pytest.raises(AnsorpyError, match="is not a value of axes"):
+        named_constant(f"axes={'[' * 9999}")
 
 
 @pytest.mark.parametrize("cut", [0, 30])
@@ -40,4 +46,4 @@ def test_a_file_of_several_arrays_holds_no_value(cut: int, tmp_path: Path) -> No
     np.savez(path, a=np.ones(3), b=np.ones(3))
     path.write_bytes(path.read_bytes()[: path.stat().st_size - cut])
     with pytest.raises(ForeignFile, match="cannot read the value of m in .*it is no .npy file"):
-        constants_of([f"m=@{path}"])
+        named_constant(f"m=@{path}")

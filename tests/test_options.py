@@ -8,7 +8,14 @@ from typing import Annotated, TypedDict, Unpack
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.options import Option, completed, declared, those, with_arguments
+from ansorpy.options import (
+    Option,
+    completed,
+    declared,
+    those,
+    values_by_name,
+    with_arguments,
+)
 
 
 class Sizes(TypedDict, total=False):
@@ -59,3 +66,13 @@ def test_given_arguments_are_completed_split_and_checked() -> None:
     assert those(Sizes, {"width": 1, "other": 2}) == {"width": 1}
     with pytest.raises(UsageError, match='no option "depth"(.|\n)*width, tall_name'):
         completed(Sizes, {"depth": 1})
+
+
+def test_a_name_has_one_value() -> None:
+    def parsed(item: str) -> tuple[str, int]:
+        name, _, value = item.partition("=")
+        return name, int(value)
+
+    assert values_by_name("--size", ["a=1", "b=2", "a=1"], parsed) == {"a": 1, "b": 2}
+    with pytest.raises(UsageError, match="^--size a=1 and --size a=2 contradict each other\nhint"):
+        values_by_name("--size", ["a=1", "b=2", "a=2"], parsed)

@@ -9,13 +9,30 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.quantities import bytes_of, counted, is_whole, latency_of, ms_of, seconds_of
+from ansorpy.quantities import (
+    bytes_of,
+    counted,
+    is_real,
+    is_whole,
+    latency_of,
+    ms_of,
+    seconds_of,
+    whole_of,
+)
 
 
 def test_numbers() -> None:
     assert is_whole(np.int64(3)) and not is_whole(True) and not is_whole(3.0)
+    assert is_real(np.float32(3)) and is_real(3) and not is_real(True) and not is_real("3")
     assert [counted(n, "trial") for n in (0, 1, 2)] == ["0 trials", "1 trial", "2 trials"]
     assert ms_of(2e-3) == 2.0 and ms_of(None) is None
+
+
+def test_whole_numbers_become_plain() -> None:
+    assert type(whole_of(np.int64(3), "seed")) is int and whole_of(0, "seed", 0) == 0
+    for wrong in (0, -1, True, 1.5, "1", b"1", None):
+        with pytest.raises(UsageError, match=f"^seed must be a whole number .* 1, got {wrong!r}$"):
+            whole_of(wrong, "seed")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +62,9 @@ def test_sizes(text: str, size: int) -> None:
     assert bytes_of(text) == bytes_of(size) == size
 
 
-@pytest.mark.parametrize("text", ["GiB", "1gib", "1 GiBs", "-1", -1, nan, inf, [1], None])
+@pytest.mark.parametrize(
+    "text", ["GiB", "1gib", "1 GiBs", "-1", -1, nan, inf, [1], None, True, b"1"]
+)
 def test_bad_sizes(text: Any) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         bytes_of(text)

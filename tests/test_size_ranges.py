@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.size_ranges import SizeRange, dims_of, shapes_of, size_of
+from ansorpy.size_ranges import SizeRange, named_dim, named_shape, shape_of, size_of
 
 OBSERVED = SizeRange(1, 32, calls=((1, 1), (8, 2), (32, 1)))
 
@@ -29,7 +29,7 @@ OBSERVED = SizeRange(1, 32, calls=((1, 1), (8, 2), (32, 1)))
     ],
 )
 def test_sizes_in_text_and_in_python(text: str, given: object, want: object) -> None:
-    assert dims_of([f"n={text}"]) == {"n": want}
+    assert named_dim(f"n={text}") == ("n", want)
     assert size_of(given, "n") == size_of(text, "n") == want  # type: ignore[arg-type]
     if isinstance(want, SizeRange):
         assert size_of(str(want), "n") == want
@@ -38,44 +38,44 @@ def test_sizes_in_text_and_in_python(text: str, given: object, want: object) -> 
 def test_observed_sizes_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "sizes.txt"
     path.write_text("8\n1\n\n32\n8\n")
-    assert dims_of([f"n=@{path}"]) == {"n": OBSERVED}
+    assert named_dim(f"n=@{path}") == ("n", OBSERVED)
     path.write_text("8\neight\n")
     with pytest.raises(ForeignFile, match="'eight' is not one"):
-        dims_of([f"n=@{path}"])
+        named_dim(f"n=@{path}")
     path.write_text("")
     with pytest.raises(ForeignFile, match="it has none"):
-        dims_of([f"n=@{path}"])
+        named_dim(f"n=@{path}")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ForeignFile, match="it is not text"):
-        dims_of([f"n=@{path}"])
+        named_dim(f"n=@{path}")
     with pytest.raises(ForeignFile, match="cannot read .*gone: No such file"):
-        dims_of([f"n=@{tmp_path / 'gone'}"])
+        named_dim(f"n=@{tmp_path / 'gone'}")
 
 
 def test_names_of_dimensions_and_inputs_may_contain_the_separators() -> None:
-    assert dims_of(["a=b=3", "p + 1=0..7"]) == {"a=b": 3, "p + 1": SizeRange(0, 7)}
-    assert shapes_of(["x=1x3x224x224", "a=b=7"]) == {"x": (1, 3, 224, 224), "a=b": (7,)}
-    found = shapes_of(["in:0=1,4x3x32..64:step=32x64..1280"])
-    assert found == {
-        "in:0": (
-            SizeRange(1, 4, calls=((1, 1), (4, 1))), 3, SizeRange(32, 64, 32), SizeRange(64, 1280)
-        )
-    }  # fmt: skip
+    assert named_dim("a=b=3") == ("a=b", 3)
+    assert named_dim("p + 1=0..7") == ("p + 1", SizeRange(0, 7))
+    assert named_shape("x=1x3x224x224") == ("x", (1, 3, 224, 224))
+    assert named_shape("a=b=7") == ("a=b", (7,))
+    name, sizes = named_shape("in:0=1,4x3x32..64:step=32x64..1280")
+    assert name == "in:0" and sizes[0] == SizeRange(1, 4, calls=((1, 1), (4, 1)))
+    assert sizes[1:] == (3, SizeRange(32, 64, 32), SizeRange(64, 1280))
 
 
 @pytest.mark.parametrize("text", ["x", "x=", "x=1x", "=1x2", "x=1xN", "x=1x2..", "x=-1x2"])
 def test_bad_shapes(text: str) -> None:
     with pytest.raises(UsageError, match="is not an input's shape"):
-        shapes_of([text])
+        named_shape(text)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["n", "n=", "=1", "n=-1", "n=x", "n=1..", "n=1..2:half", "n=1..8:step=", "n=1,2..3", "n=1*"],
+    ["n", "n=", "=1", "n=-1", "n=x", "n=1..", "n=1..2:half", "n=1..8:step=", "n=1,2..3", "n=1*",
+     "n=1234567890123456789"],
 )
 def test_bad_dims(text: str) -> None:
     with pytest.raises(UsageError, match="is not a dimension's size"):
-        dims_of([text])
+        named_dim(text)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,9 @@ def test_bad_dims(text: str) -> None:
         ([], "there is no size of n"),
         ("4*0", "there is no size of n"),
         ([3, -1], "no size may be negative"),
+        (b"8", "b'8' is not a size of n"),
+        (bytearray(b"8"), "is not a size of n"),
+        (1 << 63, "the largest is 9223372036854775807"),
         (-1, "no size may be negative"),
     ],
 )
@@ -136,3 +139,10 @@ def test_a_usual_size_is_in_the_range() -> None:
     assert SizeRange(1, 512).usual == 23
     assert SizeRange(0, 64, 32).usual == 32 and SizeRange(0, 3).usual in SizeRange(0, 3)
     assert OBSERVED.usual == 8
+
+
+@pytest.mark.parametrize("given", [5, None, "1x3", b"13", {1: 3}])
+def test_what_is_no_shape_is_refused(given: object) -> None:
+    with pytest.raises(UsageError, match="is not the shape of x") as caught:
+        shape_of(given, "x")  # type: ignore[arg-type]
+    assert caught.value.hint

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from numpy.typing import ArrayLike
 
-from ansorpy.aliases import aliases_of
-from ansorpy.constants import constant_text, constants_of
+from ansorpy.aliases import named_alias
+from ansorpy.constants import constant_text, named_constant
 from ansorpy.errors import UsageError
 from ansorpy.options import Option
 from ansorpy.registry import Choice
-from ansorpy.size_bounds import AnyBound, bound_text, bounds_of
-from ansorpy.size_ranges import AnySize, dims_of, shape_text, shapes_of, size_text
+from ansorpy.size_bounds import AnyBound, bound_text, named_bound
+from ansorpy.size_ranges import AnySize, named_dim, named_shape, shape_text, size_text
 
 if TYPE_CHECKING:
     from ansorpy.cost.protocol import CostModel
@@ -143,7 +143,7 @@ class SizeArguments(TypedDict, total=False):
             "Shapes of inputs, by name; a size may be a range.",
             flag="--shape",
             metavar="NAME=1x3x48x64..1280",
-            parse=shapes_of,
+            parse=named_shape,
             text=shape_text,
         ),
     ]
@@ -154,7 +154,7 @@ class SizeArguments(TypedDict, total=False):
             "or @FILE with one observed size a line.",
             flag="--dim",
             metavar="NAME=N..M",
-            parse=dims_of,
+            parse=named_dim,
             text=size_text,
             python="Also (1, 512), (320, 1280, 32) and [1, 8, 32].",
         ),
@@ -166,7 +166,7 @@ class SizeArguments(TypedDict, total=False):
             "mask=@mask.npy. They are no inputs any more.",
             flag="--const",
             metavar="NAME=VALUE",
-            parse=constants_of,
+            parse=named_constant,
             text=lambda value, name: constant_text(value),
         ),
     ]
@@ -177,7 +177,7 @@ class SizeArguments(TypedDict, total=False):
             "length it is: 100, 1..100, or one for each of its numbers: 1,3,1..640.",
             flag="--bound",
             metavar="NAME=N",
-            parse=bounds_of,
+            parse=named_bound,
             text=bound_text,
             python="Also (1, 100) and lists.",
         ),
@@ -188,7 +188,7 @@ class SizeArguments(TypedDict, total=False):
             "Outputs that continue an input in its own memory, as caches of a decoder do; pairs of "
             "patterns such as present.*.key=past.*.key stand for several.",
             metavar="OUTPUT=INPUT",
-            parse=aliases_of,
+            parse=named_alias,
         ),
     ]
 
@@ -204,15 +204,18 @@ def demand_by_name(given: Mapping[str, object]) -> None:
     """Check that those of *given* which are :class:`SizeArguments` have values by name.
 
     Raises:
-        UsageError: One is no mapping.
+        UsageError: One is no mapping, or a name is no text.
     """
     for argument, example in _EXAMPLES.items():
-        value = given.get(argument)
-        if value is not None and not isinstance(value, Mapping):
-            raise UsageError(
-                f"{argument}= takes values by name, got {type(value).__name__}",
-                hint=f"pass {argument}={example}",
-            )
+        value, hint = given.get(argument), f"pass {argument}={example}"
+        if value is None:
+            continue
+        if not isinstance(value, Mapping):
+            said = type(value).__name__
+            raise UsageError(f"{argument}= takes values by name, got {said}", hint=hint)
+        for name in value:
+            if not isinstance(name, str):
+                raise UsageError(f"{name!r} is no name for {argument}=", hint=hint)
 
 
 class NetworkArguments(SizeArguments, total=False):

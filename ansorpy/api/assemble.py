@@ -41,6 +41,7 @@ def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Executi
         target=project.target,
         threads=threads,
         median_s=kernels_median_s(project, chosen),
+        bounds=project.bounds,
     )
 
 

@@ -88,13 +88,15 @@ def record_dataset(
     *,
     time_limit_s: float = inf,
     listener: Callable[[RecordProgress], None] = lambda _: None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> ProgramDataset:
     """Measure programs of the tasks of *sources* on this machine, and add them to the file *path*.
 
     Tasks that the file has already are left out, so that a recording goes on where it ended.  It is
-    saved every minute, and when it ends, also by an error or Ctrl-C; killing the process loses what
-    was found since it was saved.  Nothing is kept of tasks whose programs had to share the cores
-    with other processes, as the times are wrong; a later call records them.
+    saved every minute, and when it ends, also by an error or a ``KeyboardInterrupt``; killing the
+    process loses what was found since it was saved.  Once *is_stopped*, which is asked after each
+    task, it ends.  Nothing is kept of tasks whose programs had to share the cores with other
+    processes, as the times are wrong; a later call records them.
 
     Raises:
         ForeignFile: The file exists, but is not a dataset.
@@ -107,12 +109,13 @@ def record_dataset(
     try:
         with open_machines(LOCAL, measuring, machine) as runner:
             recorder, others = Recorder(runner, options), OtherProcesses()
-            for found in recorder.record(_fresh(sources, machine, recording.dataset)):
+            fresh = _fresh(sources, machine, recording.dataset, is_stopped)
+            for found in recorder.record(fresh):
                 # A skipped task may come between the halves of another one, whose window goes on.
                 if isinstance(found, MeasuredTask):
                     found = _undisturbed(found, others)
                 listener(recording.take(found))
-                if time.monotonic() - recording.began_at > time_limit_s:
+                if is_stopped() or time.monotonic() - recording.began_at > time_limit_s:
                     break
     finally:
         recording.save()
@@ -164,11 +167,13 @@ class _Recording:
 
 
 def _fresh(
-    sources: Sources, machine: Target, dataset: ProgramDataset
+    sources: Sources, machine: Target, dataset: ProgramDataset, is_stopped: Callable[[], bool]
 ) -> Iterator[tuple[str, Task]]:
-    """The tasks of *sources* for *machine* that *dataset* lacks, each once."""
+    """The tasks of *sources* for *machine* that *dataset* lacks, each once, until *is_stopped*."""
     seen = set(dataset.tasks)
     for source, task in sources:
+        if is_stopped():
+            return
         own = replace(task.static, target=machine)
         if own.key not in seen and not own.dag.dims:
             seen.add(own.key)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from math import sqrt
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
@@ -38,7 +37,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.machines import LOCAL
 from ansorpy.options import those, with_arguments
 from ansorpy.profiler import Activity, profiled
-from ansorpy.quantities import bytes_of, latency_of
+from ansorpy.quantities import bytes_of, is_real, latency_of
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize
@@ -100,9 +99,11 @@ class NetworkSpec:
             if (given := getattr(self, figure)) is not None:
                 figures[figure] = latency_of(given)
         for figure, value in figures.items():
-            if not isinstance(value, Real) or not value > 0:  # nan is not
+            if not is_real(value) or not float(value) > 0:  # nan is not
                 raise UsageError(f"{figure} must be a positive number, got {value!r}")
             object.__setattr__(self, figure, float(value))
+        if not isinstance(self.name, str | None):
+            raise UsageError(f"name must be text, got {self.name!r}")
 
 
 @dataclass(frozen=True)
@@ -348,7 +349,7 @@ def compile_many(
 
     Paper: OSDI'20 §6.
     """
-    if isinstance(networks, NetworkSpec | str | Path | onnx.ModelProto):
+    if isinstance(networks, str | Path) or not isinstance(networks, Iterable):
         raise UsageError("networks are given by a list", hint="pass [network], or call compile")
     if not networks:
         raise UsageError("there is no network to compile")

@@ -207,6 +207,13 @@ def _task(request: Request, dag: ComputeDAG, suffix: str) -> Task:
 def _preset(target: Target, rules: Sequence[SketchRule] | Callable[[State], State]) -> Preset:
     if callable(rules):
         return template(rules)
+    given = rules if isinstance(rules, Sequence) else [rules]
+    strangers = [rule for rule in given if not isinstance(rule, SketchRule)]
+    if strangers:
+        raise UsageError(
+            f"{strangers[0]!r} is not a sketch rule",
+            hint="list rules, or pass a function that schedules a state",
+        )
     if not rules:
         raise UsageError("there are no rules", hint="leave rules out to use those of the target")
     return replace(preset_for(target), sketch=tuple(rules))

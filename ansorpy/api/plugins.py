@@ -9,6 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.paths import path_of
 from ansorpy.registry import described_error
 
 __all__ = ["load_plugins"]
@@ -22,9 +23,9 @@ def load_plugins(paths: Iterable[str | Path]) -> None:
     Raises:
         UsageError: There is no such file or module, or one fails.
     """
-    if isinstance(paths, str | Path):
-        raise UsageError("plugins are given by a list", hint=f"pass [{str(paths)!r}]")
-    for path in map(Path, paths):
+    if isinstance(paths, str | Path) or not isinstance(paths, Iterable):
+        raise UsageError("plugins are given by a list", hint="pass a list, such as ['ops.py']")
+    for path in (path_of(given, "a plugin") for given in paths):
         is_module = path.suffix != ".py" and all(map(str.isidentifier, str(path).split(".")))
         (_import_plugin if is_module else _load_plugin)(path)
 

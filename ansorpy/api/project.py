@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Unpack
@@ -31,6 +31,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.workers.started import start_server
 from ansorpy.options import completed
 from ansorpy.quantities import bytes_text
+from ansorpy.size_bounds import Bound, known_bounds
 from ansorpy.size_ranges import SizeRange
 from ansorpy.target import Target
 
@@ -56,6 +57,7 @@ class Project:
         cuts: The network, and its regions that are not decided yet.
         group_of: Returns the tasks of a workload, the same ones for workloads with the same key.
         memory: The maximum size of the model in bytes; None for no limit.
+        bounds: Those of tensors that hold sizes, by name.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Project:
     group_of: Callable[[Workload], TaskGroup]
     target: Target
     memory: int | None = None
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
 
     @property
     def network(self) -> Network:
@@ -280,7 +283,8 @@ def open_project(
             hint="compile for a CPU, or give constant conditions and numbers of iterations",
         )
     ranges = {**found.ranges, **capacities_in(graph)}
-    return Project(name, cuts, _GroupMaker(request, ranges), request.target)
+    bounds = known_bounds(sizes.get("bounds"))
+    return Project(name, cuts, _GroupMaker(request, ranges), request.target, bounds=bounds)
 
 
 class _GroupMaker:

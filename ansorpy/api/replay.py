@@ -10,6 +10,7 @@ from ansorpy.errors import UsageError
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
+from ansorpy.paths import path_of
 from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions
 
@@ -33,12 +34,13 @@ def replay(
         ForeignFile: There is no such database, or it is damaged.
     """
     if not isinstance(database, Database):
-        demand_database(Path(database))
-        with Database(database) as own:
+        file = path_of(database, "a database")
+        demand_database(file)
+        with Database(file) as own:
             number = _last(own) if run is None else run
             # A run of another user is followed with the results that it had.
             believe = Believe.ALL if own.unsigned(number) else Believe.OWN
-        with Database(database, believe=believe) as opened:
+        with Database(file, believe=believe) as opened:
             return replay(opened, number, options=options)
     builder = Builder(available_cores())
     try:

@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Unpack, cast, get_args
 
@@ -98,8 +97,8 @@ class Request:
         )
 
     def __post_init__(self) -> None:
-        _require_whole("threads", self.threads, least=1)
-        _require_whole("seed", self.seed, least=0, most=_MOST)
+        if self.seed > _MOST:
+            raise UsageError(f"seed must be at most {_MOST}, got {self.seed}")
         if not isinstance(self.workers, str):
             raise UsageError(
                 f"{self.workers!r} is not an address of workers", hint="name one, such as local"
@@ -121,7 +120,7 @@ class Request:
 
 def _warn_of_more_threads_than_cores(threads: int) -> None:
     cores = available_cores()
-    if isinstance(threads, Integral) and threads > cores:
+    if threads > cores:
         _LOG.warning("%d threads will share the %d cores that this process may use", threads, cores)
 
 
@@ -130,13 +129,6 @@ def _precision(given: str) -> Precision:
     if given not in known:
         raise UsageError(f'unknown precision "{given}"', hint=f"use one of {', '.join(known)}")
     return cast(Precision, given)
-
-
-def _require_whole(name: str, value: object, least: int, most: int | None = None) -> None:
-    if not isinstance(value, Integral) or value < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if most is not None and not value <= most:
-        raise UsageError(f"{name} must be at most {most}, got {value!r}")
 
 
 def as_target(target: Target | str | None) -> Target:

@@ -17,7 +17,7 @@ from ansorpy.api.arguments import (
 )
 from ansorpy.cli.completion import completion_of
 from ansorpy.cli.options import MODEL_PANEL, SEARCH_PANEL
-from ansorpy.options import Argument, declared, parameters
+from ansorpy.options import Argument, declared, parameters, values_by_name
 
 __all__ = ["with_options"]
 
@@ -54,7 +54,9 @@ def with_options(verb: Callable[P, None]) -> Callable[P, None]:
             value = values.pop(argument.name)
             if value is not None:
                 parse = argument.option.parse
-                values[argument.name] = value if parse is None else parse(value)
+                values[argument.name] = (
+                    value if parse is None else values_by_name(argument.flag, value, parse)
+                )
         verb(*positional, **values)
 
     run.__signature__ = signature  # type: ignore[attr-defined]

@@ -18,9 +18,9 @@ from ansorpy.config import SEED
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
+from ansorpy.options import values_by_name
 from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.runtime.ports import Port, described
-from ansorpy.size_bounds import AnyBound, known_bounds
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
 __all__ = ["emitted_path", "feeds", "save_arrays"]
@@ -66,32 +66,33 @@ def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def feeds(
-    specs: Sequence[Port],
-    given: Sequence[str],
-    dims: Mapping[str, AnySize] | None = None,
-    bounds: Mapping[str, AnyBound] | None = None,
+    specs: Sequence[Port], given: Sequence[str], dims: Mapping[str, AnySize] | None = None
 ) -> dict[str, Array]:
     """The input arrays for *specs*.
 
     *given*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
     ``name=random[:seed]``; inputs not given are random.  Random ones have the sizes that *dims*
     states, or the shapes of the files, or else usual sizes of the ranges in *dims*, and elements
-    within their *bounds*; their seed is ``ANSORPY_SEED`` (0) where none is given.
+    within their bounds; their seed is ``ANSORPY_SEED`` (0) where none is given.
 
     Raises:
-        UsageError: A name is unknown, a shape or type does not match the input, or nothing tells
-            the size of a dimension.
+        UsageError: A name is unknown, or given twice, a shape or type does not match the input,
+            or nothing tells the size of a dimension.
         ForeignFile: A file does not contain an array.
     """
     by_name = {spec.name: spec for spec in specs}
     seeds = dict.fromkeys(by_name, SEED.get())
     found: dict[str, Array] = {}
-    for item in given:
+
+    def named(item: str) -> tuple[str, str]:
         name, separator, source = item.partition("=")
         if not separator or name not in by_name:
             raise UsageError(
                 f"{item!r} names no input", hint=f"write NAME=FILE; inputs: {', '.join(by_name)}"
             )
+        return name, source
+
+    for name, source in values_by_name("--input", given, named).items():
         kind, _, seed = source.partition(":")
         if kind == "random" and (not seed or seed.isdecimal()):
             seeds[name] = int(seed or SEED.get())
@@ -101,10 +102,10 @@ def feeds(
     sizes = {name: size.usual for name, size in stated.items() if isinstance(size, SizeRange)}
     sizes |= _sizes(by_name, found)
     sizes |= {name: size for name, size in stated.items() if isinstance(size, int)}
-    left, held = [s for name, s in by_name.items() if name not in found], known_bounds(bounds)
+    left = [spec for name, spec in by_name.items() if name not in found]
     for name, shape in port_shapes(left, sizes).items():
-        dtype = by_name[name].dtype
-        found[name] = random_value(shape, dtype, seeds[name], name, held.get(name))
+        spec = by_name[name]
+        found[name] = random_value(shape, spec.dtype, seeds[name], name, spec.bound)
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ansorpy.api.arguments import UNMEASURED
 from ansorpy.api.request import Request
 from ansorpy.errors import UsageError
+from ansorpy.options import values_by_name
 from ansorpy.quantities import latency_of
 from ansorpy.target import Target
 
@@ -77,7 +78,7 @@ def weights_by_network(
     found = {}
     for name, text in by_network(option, values, names).items():
         if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) == 0:
-            raise UsageError(f"{option} {text}: not a positive number")
+            raise UsageError(f"{option} {text}: not a positive number", hint="write 2, or NET=2")
         found[name] = float(text)
     return found
 
@@ -88,18 +89,20 @@ def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict
     ``VALUE`` applies to every network, ``NAME=VALUE`` only to one, and takes precedence.
 
     Raises:
-        UsageError: A name is not that of a network.
+        UsageError: A name is not that of a network, or two values contradict each other.
     """
-    found: dict[str, str] = {}
-    for value in sorted(values, key=lambda v: "=" in v):
+
+    def named(value: str) -> tuple[str, str]:
         name, equals, text = value.rpartition("=")
         if equals and name not in names:
             raise UsageError(
                 f"{option} {value}: there is no network {name!r}",
                 hint=f"the networks are {', '.join(names)}",
             )
-        found |= {name: text} if equals else dict.fromkeys(names, text)
-    return found
+        return name, text
+
+    found = values_by_name(option, values, named)
+    return dict.fromkeys(names, found.pop("")) | found if "" in found else found
 
 
 def network_names(models: Sequence[Path]) -> list[str]:

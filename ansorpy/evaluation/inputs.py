@@ -15,9 +15,9 @@ from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.ports import Port
 from ansorpy.size_bounds import Bound
-from ansorpy.size_ranges import AnySize, SizeRange
+from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
-__all__ = ["InputSpec", "port_shapes", "random_feeds", "random_value"]
+__all__ = ["InputSpec", "port_bounds", "port_shapes", "random_feeds", "random_value"]
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ def port_shapes(ports: Iterable[Port], sizes: Mapping[str, AnySize]) -> dict[str
     """The shape of each of a program's *ports* where its dimensions have *sizes*, by name.
 
     Raises:
-        UsageError: A dimension has no size, or one outside its range.
+        UsageError: A dimension has no size, one outside its range, or several.
     """
     found = {}
     for port in ports:
         chosen: dict[Dim, int] = {}
         for dim in dims_of(port.shape):
-            size = sizes.get(dim.name)
+            size = size_of(sizes[dim.name], dim.name) if dim.name in sizes else None
             if not isinstance(size, int) or size not in SizeRange(dim.low, dim.high, dim.step):
                 raise UsageError(
                     f"input {port.name!r} takes {'x'.join(map(str, port.shape))}, "
@@ -51,6 +51,11 @@ def port_shapes(ports: Iterable[Port], sizes: Mapping[str, AnySize]) -> dict[str
             chosen[dim] = size
         found[port.name] = fixed_all(at(extent, chosen) for extent in port.shape)
     return found
+
+
+def port_bounds(ports: Iterable[Port]) -> dict[str, Bound]:
+    """The bounds of those of a program's *ports* that have some."""
+    return {port.name: port.bound for port in ports if port.bound is not None}
 
 
 def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:
@@ -67,11 +72,13 @@ def random_value(
 ) -> np.ndarray:
     """Standard-normal floats; integers and booleans are 0 or 1, valid indices of most axes.
 
-    Elements with a *bound* are in it.
+    Elements with a *bound* are in it; floats with one are factors of sizes, which are not 0.
     """
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if bound is not None:
         low, high = np.asarray(bound).T
+        if np.issubdtype(dtype, np.floating):
+            low = np.maximum(low, 1)
         return rng.integers(low, high + 1, shape or None).astype(dtype).reshape(shape)
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)

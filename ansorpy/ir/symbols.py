@@ -7,11 +7,9 @@ from enum import Enum
 from typing import Any
 
 from ansorpy.errors import UsageError
+from ansorpy.size_ranges import LARGEST_SIZE
 
 __all__ = ["Dim", "SizeOp", "Symbol"]
-
-_MOST = (1 << 63) - 1
-"""Compiled code has sizes as int64."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,8 @@ class Dim:
     def __post_init__(self) -> None:
         if not (0 <= self.low <= self.high and self.step >= 1):
             raise UsageError(f"{self.name} cannot range over {self}")
-        if self.high > _MOST:
-            raise UsageError(f"the range {self} ends beyond the largest size, {_MOST}")
+        if self.high > LARGEST_SIZE:
+            raise UsageError(f"the range {self} ends beyond the largest size, {LARGEST_SIZE}")
         if self.low % self.step or self.high % self.step:
             raise UsageError(f"the ends of {self} are not multiples of {self.step}")
 

@@ -14,6 +14,7 @@ from ansorpy.codegen.llvm.threads.traced_runs import trace_of_runs
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.ir.symbols import Dim
+from ansorpy.paths import path_of
 from ansorpy.quantities import latency_text
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
@@ -143,7 +144,7 @@ class CompiledModel(Model):
         Raises:
             MissingDependency: There is no linker.
         """
-        return export(self._plan, Path(path), pack)
+        return export(self._plan, path_of(path, "a library"), pack)
 
     def _prepared(
         self, executable: Runs, feeds: Mapping[str, Any], threads: int | None

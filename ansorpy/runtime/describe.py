@@ -60,4 +60,5 @@ def metadata_of(
 
 def _tensor(port: Port) -> dict[str, object]:
     shape = [extent_data(extent, lambda dim: dim.name) for extent in port.shape]
-    return {"name": port.name, "shape": shape, "dtype": np.dtype(port.dtype).name}
+    dtype = np.dtype(port.dtype).name
+    return {"name": port.name, "shape": shape, "dtype": dtype, "bound": port.bound}

@@ -13,6 +13,7 @@ from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.notebook import card
+from ansorpy.paths import path_of
 from ansorpy.quantities import latency_text
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
@@ -139,7 +140,7 @@ class Kernel(Uncopied):
             plan = (self._loaded or self._load()).plan
         else:
             plan = self._plan(self._constants)
-        return export(plan, Path(path), pack)
+        return export(plan, path_of(path, "a library"), pack)
 
     def _check_inputs(self, arrays: Sequence[Any]) -> tuple[list[Any], Sequence[Port]]:
         """*arrays* as the code reads them, and the outputs, with shapes as they state them."""

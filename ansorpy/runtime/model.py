@@ -15,6 +15,7 @@ from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.notebook import card
+from ansorpy.paths import path_of
 from ansorpy.quantities import bytes_text
 from ansorpy.runtime.executable import Uncopied
 from ansorpy.runtime.footprint import Footprint
@@ -399,7 +400,7 @@ def load(path: str | Path) -> Model:
             another version of the interface.  Large constants are checked by the first run.
         MissingDependency: It was built for a CPU that this machine does not have.
     """
-    library = open_library(Path(path))
+    library = open_library(path_of(path, "a library"))
     metadata = library.metadata
     ports = metadata.input_ports, metadata.output_ports
     signature = Signature(

@@ -22,6 +22,7 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.control import Argument, MemoryRegion, PlannedControl, Tells, controls_of
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep, ScheduledProgram
 from ansorpy.runtime.ports import MAX_RANK, Port, check_array
+from ansorpy.size_bounds import Bound
 from ansorpy.target import Target
 
 __all__ = ["constant_ports", "kernel_ports", "plan_kernel", "plan_network"]
@@ -34,8 +35,11 @@ def plan_network(
     target: Target,
     threads: int,
     median_s: float | None = None,
+    bounds: Mapping[str, Bound] | None = None,
 ) -> ExecutionPlan:
     """Make the plan of *network*; *tasks* has the code of each workload by its key.
+
+    *bounds* are those of inputs, by name.
 
     Raises:
         UsageError: The inputs do not tell the size of a dimension.
@@ -61,8 +65,10 @@ def plan_network(
             [told for name in call.outputs for told in tells.get(network.root(name), ())],
         )  # fmt: skip
         maker.add_program(call.name, task.schedule, call.dag.dims)
+    held = bounds or {}
+    inputs = tuple(replace(p, bound=held.get(p.name)) for p in _ports(network.inputs))
     return maker.plan(
-        "model", _ports(network.inputs), _ports(network.results), arena=network.arena,
+        "model", inputs, _ports(network.results), arena=network.arena,
         target=target, threads=threads, median_s=median_s, aliases=network.aliases,
         counted=network.capacities, controls=controls,
     )  # fmt: skip

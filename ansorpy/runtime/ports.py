@@ -18,6 +18,7 @@ from ansorpy.notebook import grid
 if TYPE_CHECKING:
     from ansorpy.arrays import Array
     from ansorpy.ir.extents import AnyExtent
+    from ansorpy.size_bounds import Bound
 
 __all__ = [
     "MAX_RANK", "ON_CPU", "CTensor", "Port", "accepted", "array_of", "c_tensors",
@@ -42,11 +43,13 @@ class Port:
     """One input or output, dense and row-major.
 
     Extents are expressions of dimensions if calls state their sizes (:mod:`ansorpy.runtime.sizes`).
+    If the elements of an input are sizes, *bound* is what each may be.
     """
 
     name: str
     shape: tuple[AnyExtent, ...]
     dtype: np.dtype[np.generic]
+    bound: Bound | None = None
 
     @property
     def type(self) -> str:

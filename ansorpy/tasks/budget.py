@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any, Literal
 
 from ansorpy.errors import UsageError
-from ansorpy.quantities import seconds_of
+from ansorpy.quantities import is_real, is_whole, seconds_of
 
 __all__ = ["LARGEST_ROUND", "LONGEST_S", "Budget", "Effort"]
 
@@ -49,24 +48,25 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
             value = getattr(self, name)
-            said = name.removesuffix("_s")  # as users give it
-            kind, words = (Real, "a") if name == "time_limit_s" else (Integral, "a whole")
+            said, is_time = name.removesuffix("_s"), name == "time_limit_s"  # as users give it
+            is_kind: Callable[[object], bool] = is_real if is_time else is_whole
             if value is None:
                 continue
-            if not isinstance(value, kind):
+            if not is_kind(value):
+                words = "a" if is_time else "a whole"
                 raise UsageError(f"{said} must be {words} number, got {value!r}")
             if not float(value) > 0:  # nan is not
                 raise UsageError(
                     f"{said} must be positive, got {value}",
                     hint='to measure nothing, use effort="none"',
                 )
-            if name == "time_limit_s" and float(value) > LONGEST_S:
+            if is_time and float(value) > LONGEST_S:
                 raise UsageError(
                     f"{said} must be at most {LONGEST_S:g} seconds, got {value}",
                     hint="for no time limit, limit the trials instead",
                 )
             # A number of numpy's cannot be recorded.
-            plain: Callable[[Any], float] = float if name == "time_limit_s" else int
+            plain: Callable[[Any], float] = float if is_time else int
             object.__setattr__(self, name, plain(value))
 
     @staticmethod

@@ -63,6 +63,18 @@ def test_an_interrupted_recording_is_kept(tmp_path: Path) -> None:
     assert len(read_dataset(tmp_path / "d.npz").tasks) == 1
 
 
+def test_a_recording_that_is_stopped_keeps_what_it_found(tmp_path: Path) -> None:
+    path, target = tmp_path / "d.npz", SOURCES[0][1].target
+    said: list[RecordProgress] = []
+    for _ in range(2):  # the second is stopped before it begins
+        record_dataset(
+            path, SOURCES, target, QUICK_OPTIONS, listener=said.append,
+            is_stopped=lambda: bool(said),
+        )  # fmt: skip
+        assert len(said) == len(read_dataset(path).tasks) == 1
+    assert len(_recorded(path, SOURCES)) == 2
+
+
 def test_a_time_limit_ends_it(tmp_path: Path) -> None:
     assert len(_recorded(tmp_path / "d.npz", SOURCES, time_limit_s=0.0)) == 1
 

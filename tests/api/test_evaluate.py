@@ -24,6 +24,7 @@ from ansorpy.measure.gpu import devices
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.target import Target
 from tests.evaluation.test_bench import free_units
+from tests.frontend.models import graph_model, node
 from tests.frontend.test_pinned import summed
 from tests.graph.nets import Net
 
@@ -81,6 +82,18 @@ def test_a_model_is_verified_with_the_values_of_known_inputs(tmp_path: Path) -> 
         ap.verify(made, path)
 
 
+def test_a_model_and_its_library_are_verified_within_their_bounds(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    nodes, inputs = [node("Tile", ["x", "s"], ["y"])], {"x": (3,), "s": (1,)}
+    onnx.save(graph_model(nodes, inputs, ["y"], types={"s": onnx.TensorProto.INT64}), path)
+    made = ap.compile(path, bounds={"s": (2, 9)}, effort="none", threads=1, db=tmp_path / "t.db")
+    library = made.export(tmp_path / "net.so")
+    for model in (made, ap.load(library), library):
+        assert ap.verify(model, path).ok
+    with pytest.raises(UsageError, match="the sizes for which there is room are fixed"):
+        ap.verify(library, path, bounds={"s": (2, 9)})
+
+
 def test_another_network_is_refused(network: Path, compiled: CompiledModel) -> None:
     other = network.with_name("other.onnx")
     model = onnx.load(network)
@@ -96,6 +109,55 @@ def test_another_network_is_refused(network: Path, compiled: CompiledModel) -> N
         ap.verify(compiled, network, random_weights=1)
     with pytest.raises(UsageError, match="cannot verify against 'torch'"):
         ap.verify(compiled, network, against="torch")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tolerance": -1}, "tolerance must be a number of at least 0, got -1"),
+        ({"tolerance": "0.1"}, "tolerance must be a number of at least 0, got '0.1'"),
+        ({"tolerance": float("nan")}, "tolerance must be a number of at least 0, got nan"),
+        ({"random_weights": -1}, "random_weights must be a whole number of at least 0, got -1"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"progress": True}, "progress cannot be True"),
+    ],
+)
+def test_wrong_arguments_of_a_verification(
+    network: Path, given: dict[str, Any], message: str
+) -> None:  # fmt: skip
+    with pytest.raises(UsageError, match=f"^{message}"):
+        ap.verify(network, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"streams": 0}, "streams must be a whole number of at least 1, got 0"),
+        ({"streams": "2"}, "streams must be a whole number of at least 1, got '2'"),
+        ({"seed": True}, "seed must be a whole number of at least 0, got True"),
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"trace": 5}, "a trace is given by its path, not by int"),
+        ({"progress": True}, "progress cannot be True"),
+    ],
+)
+def test_wrong_arguments_of_a_timing(network: Path, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=f"^{message}"):
+        ap.bench(network, **given)
+
+
+def test_paths_are_paths(network: Path, compiled: CompiledModel) -> None:
+    model: Any = onnx.load(network)
+    takers: tuple[Callable[..., Any], ...] = (ap.verify, ap.bench)
+    for called in takers:
+        with pytest.raises(UsageError, match="^a model is given by its path, not by ModelProto"):
+            called(model)
+        with pytest.raises(UsageError, match="^a network is given by its path, not by ModelProto"):
+            called(network, model)
+    takers = (ap.load, ap.report, ap.replay, compiled.export)
+    for called in takers:
+        with pytest.raises(UsageError, match="is given by its path, not by NoneType\nhint: pass"):
+            called(None)
 
 
 def test_bench_exports_a_model_and_names_its_peers(

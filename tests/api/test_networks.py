@@ -155,12 +155,18 @@ def test_wrong_requests_are_refused() -> None:
         ap.compile_many([network(1)], workers="cloud", trials=1, threads=1)
     with pytest.raises(UsageError, match="5 is not a network(.|\n)*as a path or loaded"):
         ap.compile(5)
-    with pytest.raises(UsageError, match="networks are given by a list"):
-        ap.compile_many("net.onnx")
-    with pytest.raises(UsageError, match=r"engines are given by a list(.|\n)*\['onnxruntime'\]"):
-        ap.bench("net.onnx", against="onnxruntime")
-    with pytest.raises(UsageError, match=r"plugins are given by a list(.|\n)*\['ops.py'\]"):
-        ap.bench("net.onnx", plugins="ops.py")
+    wrong: tuple[Any, ...] = ("net.onnx", None, 5)
+    for given in wrong:
+        with pytest.raises(UsageError, match="networks are given by a list"):
+            ap.compile_many(given)
+        with pytest.raises(UsageError, match=r"engines are given by a list\s.*\['onnxruntime'\]"):
+            ap.bench("net.onnx", against=given)
+        with pytest.raises(UsageError, match=r"plugins are given by a list(.|\n)*\['ops.py'\]"):
+            ap.bench("net.onnx", plugins=given)
+    with pytest.raises(UsageError, match="a plugin is given by its path, not by int"):
+        ap.bench("net.onnx", plugins=[5])  # type: ignore[list-item]
+    with pytest.raises(UsageError, match="name must be text, got 5"):
+        NetworkSpec("net.onnx", name=5)  # type: ignore[arg-type]
 
 
 def test_bytes_are_not_printed_whole() -> None:
@@ -181,10 +187,46 @@ def test_what_is_given_by_name_is_a_mapping(given: dict[str, Any]) -> None:
             called("net.onnx", **given)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [{"shapes": {1: (9, 8)}}, {"dims": {b"n": 8}}, {"bounds": {None: 100}}, {"constants": {0: 5}},
+     {"alias": {1: "x"}}],
+)  # fmt: skip
+def test_names_are_text(given: dict[str, Any]) -> None:
+    [(argument, values)] = given.items()
+    [name] = values
+    for called in (ap.compile, ap.verify):
+        with pytest.raises(UsageError, match=f"^{name!r} is no name for {argument}=\nhint"):
+            called("net.onnx", **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dims": {"n": b"8"}}, "b'8' is not a size of n"),
+        ({"dims": {"n": True}}, "True is not a size of n"),
+        ({"shapes": {"x": b"98"}}, "b'98' is not the shape of x"),
+        ({"shapes": {"x": 9}}, "9 is not the shape of x"),
+        ({"memory": True}, "True is not a size"),
+    ],
+)
+def test_values_of_other_types_are_refused(given: dict[str, Any], message: str) -> None:
+    net = Net(x=("n", 8))
+    with pytest.raises(UsageError, match=f"^{message}"):
+        ap.compile(net.model(net.relu("x")), effort="none", **given)
+
+
+def test_a_shape_is_none_where_the_model_states_none() -> None:
+    model = network(1)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(UsageError, match="^9 is not the shape of x"):
+        ap.compile(model, shapes={"x": 9}, effort="none")  # type: ignore[dict-item]
+
+
 def test_latencies_may_be_text() -> None:
     spec = NetworkSpec("net.onnx", latency_bound="5ms", baseline=2)
     assert (spec.latency_bound, spec.baseline) == (5e-3, 2.0)
     for wrong in ({"latency_bound": "soon"}, {"latency_bound": 0}, {"baseline": float("nan")},
-                  {"weight": "2"}):  # fmt: skip
+                  {"weight": "2"}, {"weight": True}, {"baseline": True}):  # fmt: skip
         with pytest.raises(UsageError, match=f"^({[*wrong][0]} must be a positive|'soon' is not)"):
             NetworkSpec("net.onnx", **wrong)

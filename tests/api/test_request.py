@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ansorpy as ap
@@ -55,16 +56,30 @@ def test_a_gpu_takes_one_thread_of_the_host() -> None:
     assert Target.host().threads(3) == 3
     with pytest.raises(UsageError, match="make no difference to a GPU"):
         gpu.threads(4)
+    for target in (gpu, Target.host(), Target.parse("c")):
+        with pytest.raises(UsageError, match="threads must be a whole number of at least 1, got 0"):
+            target.threads(0)
+
+
+def test_numbers_of_numpy_become_plain() -> None:
+    numbers: dict[str, Any] = {"threads": np.int64(1), "seed": np.int64(7)}
+    request = Request.of(effort="none", **numbers)
+    assert type(request.threads) is int and type(request.seed) is int
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
-        ({"threads": Target.host().threads(0)}, "at least 1, got 0"),
+        ({"threads": True}, "threads must be a whole number of at least 1, got True"),
+        ({"threads": "2"}, "at least 1, got '2'"),
         ({"threads": 1.5}, "got 1.5"),
         ({"seed": "a"}, "seed must be a whole number of at least 0, got 'a'"),
         ({"seed": -1}, "got -1"),
+        ({"seed": True}, "got True"),
+        ({"trials": True}, "trials must be a whole number, got True"),
+        ({"time_limit": True}, "time_limit must be a number, got True"),
+        ({"db": b"t.db"}, "a database is given by its path, not by bytes"),
         ({"seed": 1 << 63}, "seed must be at most 9223372036854775807, got 9223372036854775808"),
         ({"workers": 4}, "4 is not an address of workers"),
         ({"workers": None, "effort": "none"}, "None is not an address of workers"),
@@ -103,3 +118,7 @@ def test_no_rules_are_refused(bounds: dict[str, int]) -> None:
     y = ap.compute((4,), lambda i: x[i] + 1.0, name="y")
     with pytest.raises(UsageError, match="there are no rules"):
         ap.tune([x, y], rules=[], **bounds)  # type: ignore[arg-type]
+    wrong: tuple[Any, ...] = (5, "rules", [5])
+    for rules in wrong:
+        with pytest.raises(UsageError, match="is not a sketch rule"):
+            ap.tune([x, y], rules=rules, **bounds)  # type: ignore[arg-type]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -12,9 +15,11 @@ from onnx import TensorProto, helper
 from ansorpy.cli.main import main
 from ansorpy.cost.saved import SavedModel
 from ansorpy.evaluation.randomize import random_weights
+from ansorpy.measure.program_dataset import read_dataset
 from ansorpy.measure.records.database import Database
 from ansorpy.target import Target
 from tests.datasets import record_by_formula
+from tests.search.runners import FormulaRunner
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -123,6 +128,34 @@ def test_sizes_that_a_network_leaves_open_are_options_of_the_recording(
     ):
         assert main(["dataset", "record", str(tmp_path / f"{name}.onnx"), *options, *sizes]) == 0
         assert f"{path}: {said}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_recording_and_the_same_command_goes_on(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record_by_formula(monkeypatch)
+    measure, sent = FormulaRunner.measure, list[int]()
+
+    def signalled(self: FormulaRunner, *given: Any, **options: Any) -> Any:
+        if not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return measure(self, *given, **options)
+
+    monkeypatch.setattr(FormulaRunner, "measure", signalled)
+    for name, columns in (("a", 48), ("b", 70)):
+        onnx.save(_network(40, columns), tmp_path / f"{name}.onnx")
+    path = tmp_path / "d.npz"
+    record = ["dataset", "record", *(str(tmp_path / name) for name in ("a.onnx", "b.onnx"))]
+    record += ["--programs", "8", "--threads", "1", "-o", str(path)]
+    assert main(record) == 130
+    said = capfd.readouterr().err
+    assert "finishing this batch" in said and f"the programs so far are in {path}" in said
+    assert "hint: the same command continues" in said
+    assert len(read_dataset(path).tasks) == 1
+    assert main(record) == 0
+    assert f"{path}: 16 programs of 2 tasks" in capfd.readouterr().out
 
 
 def test_a_search_begins_with_it_and_is_replayed_without_the_file(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.models import onnx_beside
 from ansorpy.arrays import Array
 from ansorpy.cli.files import emitted_path, feeds, save_arrays
+from ansorpy.cli.main import main
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.extents import dim
 from ansorpy.runtime.library.forms import Form
@@ -84,8 +86,14 @@ def test_random_inputs() -> None:
 
 
 def test_random_inputs_are_within_their_bounds() -> None:
-    found = feeds([N], [], bounds={"n:0": (5, 6), "trip": 9})["n:0"]
-    assert found in (5, 6)
+    assert feeds([replace(N, bound=((5, 6),))], [])["n:0"] in (5, 6)
+
+
+def test_an_input_has_one_value() -> None:
+    with pytest.raises(UsageError, match="--input x=random:1 and --input x=random:2 contradict"):
+        feeds([X], ["x=random:1", "x=random:2"])
+    twice = feeds([X], ["x=random:1", "x=random:1"])
+    assert np.array_equal(twice["x"], feeds([X], ["x=random:1"])["x"])
 
 
 def test_the_seed_of_random_inputs_may_come_from_the_environment(
@@ -163,10 +171,21 @@ def test_reading_makes_no_database(tmp_path: Path) -> None:
 
 
 def test_libraries_are_known_by_their_bytes(tmp_path: Path) -> None:
-    library, network = tmp_path / "lib.onnx", tmp_path / "net.so"
+    library, network = tmp_path / "lib", tmp_path / "net.so"
     library.write_bytes(b"\x7fELF and more")
     network.write_bytes(b"\x08\x07")
     assert is_library(library) and not is_library(network) and not is_library(tmp_path / "none")
     assert onnx_beside(network, None) == network
     with pytest.raises(UsageError, match="needs the network it was made from"):
         onnx_beside(library, None)
+
+
+@pytest.mark.parametrize("verb", ["run", "verify", "bench", "show"])
+def test_what_is_called_a_network_is_never_loaded_as_code(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"\x7fELF and more")
+    assert main([verb, str(path), "--threads", "1"]) == 6
+    said = capsys.readouterr().err
+    assert "net.onnx is not an ONNX file but a library, which is code" in said and "hint: " in said

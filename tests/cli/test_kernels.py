@@ -83,8 +83,10 @@ def test_what_a_library_cannot_show(library: str, capsys: pytest.CaptureFixture[
     assert "a kernel of a library cannot be shown as 'asm'" in capsys.readouterr().err
     assert main(["show", library, "--task", "conv"]) == 2
     assert "no kernel 'conv'" in capsys.readouterr().err
-    assert main(["show", library, "--dim", "n=7"]) == 2
-    assert "which is shown for all of its sizes" in capsys.readouterr().err
+    for given in (["--dim", "n=7"], ["--bound", "n=7"], ["--const", "k=7"], ["--alias", "y=x"]):
+        assert main(["show", library, *given]) == 2
+        said = capsys.readouterr().err
+        assert "which is shown for all of its sizes" in said and f"leave out {given[0]}\n" in said
 
 
 def test_equal_texts_of_parts_are_printed_once(

@@ -255,3 +255,24 @@ def test_the_seed_may_come_from_the_environment(
     monkeypatch.setenv("ANSORPY_SEED", "-1")
     assert main([*words.split(), "absent"]) == 2
     assert "ANSORPY_SEED='-1' is not a seed, 0 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "first", "second"),
+    [
+        ("--dim", "n=8", "n=1..8"),
+        ("--shape", "x=1x3", "x=2x3"),
+        ("--const", "k=5", "k=[5]"),
+        ("--bound", "n=3", "n=4"),
+        ("--alias", "y=a", "y=b"),
+    ],
+)
+def test_a_name_has_one_value(
+    option: str, first: str, second: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["show", "absent.onnx", "--threads", "1", option, first, option]
+    assert main([*command, second]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {option} {first} and {option} {second} contradict each other")
+    assert said.endswith("hint: give one of them\n")
+    assert main([*command, first]) == 6

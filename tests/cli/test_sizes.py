@@ -17,6 +17,7 @@ import pytest
 import ansorpy as ap
 from ansorpy import config
 from ansorpy.api.evaluate import bench, libraries, models, sizes
+from ansorpy.api.evaluate.engine import Ours
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.sizes import points_of
 from ansorpy.cli import next_command, peers
@@ -29,7 +30,7 @@ from ansorpy.evaluation.engines.protocol import open_peer, open_peer_at
 from ansorpy.evaluation.inputs import port_shapes
 from ansorpy.measure.records.database import Database
 from ansorpy.runtime.ports import Port
-from ansorpy.size_ranges import AnySize, SizeRange, dims_of
+from ansorpy.size_ranges import AnySize, SizeRange
 from ansorpy.target import Target
 from benchmarks.dynamic.suite import TINY
 from tests.frontend.models import graph_model, node
@@ -38,7 +39,7 @@ F32 = np.dtype(np.float32)
 
 
 def test_lists_of_sizes_are_combined_and_ranges_sampled() -> None:
-    points = points_of(dims_of(["batch=1,3", "seq len=7,0,7"]))
+    points = points_of({"batch": "1,3", "seq len": "7,0,7"})
     assert [tuple(point.values()) for point in points] == [(1, 0), (1, 7), (3, 0), (3, 7)]
     assert set(points[0]) == {"batch", "seq len"} and points_of({}) == [{}]
     assert points_of({"n": (1, 512)}) == [{"n": 1}, {"n": 23}, {"n": 512}]
@@ -50,6 +51,9 @@ def test_ports_at_sizes() -> None:
     ports = [Port("x", (1, n, n // 2 + 3), F32), Port("y", (7,), F32)]
     assert port_shapes(ports, {"n": 35, "m": 2}) == {"x": (1, 35, 20), "y": (7,)}
     assert port_shapes(ports[1:], {}) == {"y": (7,)}
+    same: tuple[Any, ...] = ("35", np.int64(35), [35])
+    for size in same:
+        assert port_shapes(ports, {"n": size})["x"] == (1, 35, 20)
     wrong: tuple[tuple[Mapping[str, AnySize], str], ...] = (
         ({}, "not given"),
         ({"n": 45}, "45"),
@@ -261,6 +265,26 @@ def test_engines_get_data_within_the_bounds(
     for engine in (alone, several, beside):
         engine.run()
         assert 6 <= engine.outputs()["y"].size <= 27
+
+
+def test_a_library_gets_data_within_its_bounds(
+    tiled: Path, timed: list[Contender], capsys: pytest.CaptureFixture[str]
+) -> None:
+    library, sizes = str(tiled.with_name("net.so")), ["--threads", "1", "--dim", "n=3"]
+    made = ["compile", str(tiled), "-o", library, "--effort", "none", "--threads", "1"]
+    made += ["--db", str(tiled.with_name("t.db")), "--dim", "n=2..3", "--bound", "s=2..9"]
+    assert main(made) == 0
+    capsys.readouterr()
+    assert main(["run", library, *sizes, "--json"]) == 0
+    [y] = json.loads(capsys.readouterr().out)
+    assert y["shape"][0] in range(6, 28, 3)
+    compared = [library, "--model", str(tiled), "--against", "reference", *sizes]
+    assert main(["verify", *compared]) == 0 and main(["bench", *compared]) == 0
+    ours, theirs = (json.loads(json.dumps(contender.arguments)) for contender in timed)
+    peer = open_peer(**theirs)
+    peer.run()
+    np.testing.assert_array_equal(Ours(**ours).outputs()["y"], peer.outputs()["y"])
+    assert 6 <= peer.outputs()["y"].size <= 27
 
 
 @pytest.mark.parametrize("sizes", [[], ["--dim", "n=2..9"], ["--shape", "x=2..9x3"]])

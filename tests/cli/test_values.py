@@ -30,6 +30,10 @@ def test_values_for_all_networks_and_for_one() -> None:
     assert by_network("--latency-bound", ["c=d=1ms"], names) == {"c=d": "1ms"}
     with pytest.raises(UsageError, match="--latency-bound x=1ms: there is no network 'x'"):
         by_network("--latency-bound", ["x=1ms"], names)
+    for first, second in (("5ms", "6ms"), ("b=5ms", "b=6ms")):
+        said = f"--latency-bound {first} and --latency-bound {second} contradict each other"
+        with pytest.raises(UsageError, match=said):
+            by_network("--latency-bound", [first, "a=7ms", second], names)
 
 
 def test_networks_of_one_name_are_told_apart_by_their_folders() -> None:

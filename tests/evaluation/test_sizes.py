@@ -52,6 +52,11 @@ def test_bounded_inputs_have_the_shape_that_is_asked_for(shape: tuple[int, ...])
     assert value.shape == shape and 2 <= value.min() <= value.max() <= 9
 
 
+def test_bounded_factors_of_sizes_are_not_0() -> None:
+    value = random_value((64,), np.dtype(np.float32), 5, "scales", ((0, 1),))
+    np.testing.assert_array_equal(value, np.ones(64, np.float32))
+
+
 def test_every_engine_is_timed_at_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
     contenders = [

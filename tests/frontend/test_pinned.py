@@ -87,6 +87,8 @@ def test_what_depends_on_data_cannot_be_stated() -> None:
         ({"axes": [1 << 80]}, r"\[1208925819614629174706176\] is no value of input 'axes'"),
         ({"axes": [0, 1]}, r"input 'axes' has shape \[1\], so its value cannot have \[2\]"),
         ({"axes": "all"}, "'all' is no value of input 'axes'"),
+        ({"axes": ["0"]}, r"\['0'\] is no value of input 'axes'"),
+        ({"times": b"1"}, "b'1' is no value of input 'times'"),
         ({"times": 1e300}, r"input 'times' is float32, which does not hold 1e\+300"),
         ({"times": (1 << 24) + 1}, r"input 'times' is float32, which does not hold 16777217"),
         ({"times": [[1]]}, r"input 'times' has shape \[\], so its value cannot have \[1, 1\]"),

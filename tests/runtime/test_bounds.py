@@ -11,11 +11,10 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, save
 
 import ansorpy as ap
-from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.engine import Ours
 from ansorpy.cli.main import main
 from ansorpy.errors import UnsupportedModel, UsageError
-from ansorpy.size_bounds import AnyBound, bound_flag, bound_text, bounds_of
+from ansorpy.size_bounds import AnyBound, Bound, bound_flag, bound_text, named_bound
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_loops import expected, floats, looping
 from tests.runtime.test_control import TARGETS, compiled
@@ -236,12 +235,19 @@ def test_bounds_in_a_search_of_the_command_line(tmp_path: Path) -> None:
     np.save(tmp_path / "s.npy", np.asarray([2, 4]))
     assert main(["run", str(library), "--input", f"s={tmp_path / 's.npy'}"]) == 0
     assert main(["run", str(library), "--bound", "s=4"]) == 2
-    arguments: LookupArguments = {"threads": 1, "bounds": {"s": "3..3"}}  # as bench sends them
-    engine = Ours(str(library), arguments=arguments)
+    engine = Ours(str(library), arguments={"threads": 1})
     whole = engine.outputs()["y"].copy()
     engine.run()
     np.testing.assert_array_equal(engine.outputs()["y"], whole)
-    assert whole.shape == (6, 9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_library_knows_the_bounds_of_its_inputs(target: str | None, tmp_path: Path) -> None:
+    bound = ((2, 3), (5, 9))
+    made = compiled(shaped("Tile", ["x", "s"], "s", 2), target, bounds={"s": bound})
+    for held in (made, ap.load(made.export(tmp_path / "net.so"))):
+        assert {port.name: port.bound for port in held.get_inputs()} == {"x": None, "s": bound}
+        assert [port.bound for port in held.get_outputs()] == [None]
 
 
 @pytest.mark.parametrize(
@@ -254,6 +260,9 @@ def test_bounds_in_a_search_of_the_command_line(tmp_path: Path) -> None:
         ({"s": (5, 2)}, "s cannot be from 5 to 2"),
         ({"s": 1.5}, "1.5 is not a bound of s"),
         ({"s": "1..x"}, "'1..x' is not a bound of s"),
+        ({"s": []}, r"\[\] is not a bound of s"),
+        ({"s": b"8"}, "b'8' is not a bound of s"),
+        ({"s": True}, "True is not a bound of s"),
     ],
 )
 def test_wrong_bounds(bounds: Mapping[str, Any], said: str) -> None:
@@ -295,8 +304,12 @@ def test_refusals_offer_a_bound(model: ModelProto, advice: str) -> None:
 
 
 def test_bounds_are_texts_on_the_command_line() -> None:
-    given = bounds_of(["trip=100", "shape=1,3..3,1..640"])
-    assert given == {"trip": ((0, 100),), "shape": ((0, 1), (3, 3), (1, 640))}
-    assert bounds_of(f"{name}={bound_text(bound, name)}" for name, bound in given.items()) == given
+    wanted: dict[str, tuple[str, Bound]] = {
+        "trip=100": ("trip", ((0, 100),)),
+        "shape=1,3..3,1..640": ("shape", ((0, 1), (3, 3), (1, 640))),
+    }
+    for text, (name, bound) in wanted.items():
+        assert named_bound(text) == (name, bound)
+        assert named_bound(f"{name}={bound_text(bound, name)}") == (name, bound)
     with pytest.raises(UsageError, match="'7' is not a tensor and its bound"):
-        bounds_of(["7"])
+        named_bound("7")

@@ -15,7 +15,7 @@ from ansorpy.api.display.text import reached
 from ansorpy.errors import UsageError
 from ansorpy.search.events import Event, silent
 
-__all__ = ["Shown", "display_for", "in_notebook", "say", "shown"]
+__all__ = ["Shown", "display_for", "in_notebook", "lines_to", "say", "shown"]
 
 Shown: TypeAlias = bool | Literal["auto"] | Callable[[Event], None]
 """How to show a search: ``"auto"`` on a terminal and in a notebook, ``True`` also as lines of text
@@ -36,7 +36,7 @@ def shown(progress: Shown) -> Iterator[Callable[[Event], None]]:
     if callable(progress):
         yield progress
         return
-    if progress not in ("auto", True, False):
+    if not isinstance(progress, bool) and progress != "auto":
         raise UsageError(
             f"progress cannot be {progress!r}",
             hint='use "auto", True, False, or a function that takes events',
@@ -56,6 +56,20 @@ def shown(progress: Shown) -> Iterator[Callable[[Event], None]]:
         yield listener
     if board.rows:
         say(f"{board.name}: {reached(board)}")
+
+
+def lines_to(progress: Callable[[str], None] | None) -> Callable[[str], None]:
+    """What receives lines that say how far work is: *progress*, or nothing.
+
+    Raises:
+        UsageError: *progress* is something else.
+    """
+    if not progress:
+        return lambda line: None
+    if not callable(progress):
+        hint = "use a function that takes lines, such as print"
+        raise UsageError(f"progress cannot be {progress!r}", hint=hint)
+    return progress
 
 
 def say(line: str) -> None:

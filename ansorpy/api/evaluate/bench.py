@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.display.shown import lines_to
 from ansorpy.api.evaluate.engine import sendable
 from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
@@ -27,6 +28,8 @@ from ansorpy.evaluation.profile import CallTime
 from ansorpy.measure.gpu.devices import gpus_of
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.options import with_arguments
+from ansorpy.paths import path_of
+from ansorpy.quantities import whole_of
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.forms import stem_of
 from ansorpy.runtime.library.shared_library import read_library
@@ -82,20 +85,21 @@ def bench(
     """
     load_plugins(plugins)
     seed, target = seed_or_default(seed), as_target(arguments.get("target"))
+    streams, told = whole_of(streams, "streams"), lines_to(progress)
+    beside = None if network is None else path_of(network, "a network")
+    traced = None if trace is None else path_of(trace, "a trace")
     with ExitStack() as stack:
         if isinstance(model, Model):
             folder = stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))
             model = model.export(Path(folder, "model.so"))
-        threads = arguments.get("threads") or _own_threads(Path(model))
-        peer_threads = threads or default_threads()
+        path, threads = path_of(model, "a model"), arguments.get("threads")
+        if threads is None:
+            threads = _own_threads(path)
         arguments["threads"] = target.threads(threads)
-        known = with_known_inputs(
-            Lookup(Path(model), plugins=plugins, **arguments),
-            None if network is None else Path(network),
-        )
+        known = with_known_inputs(Lookup(path, plugins=plugins, **arguments), beside)
         lookup, original = stack.enter_context(known)
-        told, loaded = progress or (lambda line: None), [str(plugin) for plugin in plugins]
-        timed = _Bench(original, against, seed, peer_threads, profile, trace, loaded, streams, told)
+        threads, loaded = threads or default_threads(), [str(plugin) for plugin in plugins]
+        timed = _Bench(original, against, seed, threads, profile, traced, loaded, streams, told)
         return timed.run(lookup)
 
 
@@ -124,14 +128,15 @@ class _Bench:
     seed: int
     peer_threads: int
     profile: bool
-    trace: str | Path | None
+    trace: Path | None
     plugins: Sequence[str]
     streams: int
     progress: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        if isinstance(self.against, str):
-            raise UsageError("engines are given by a list", hint=f"pass [{self.against!r}]")
+        if isinstance(self.against, str) or not isinstance(self.against, Iterable):
+            hint = "pass a list, such as ['onnxruntime']"
+            raise UsageError("engines are given by a list", hint=hint)
 
     def run(self, lookup: Lookup) -> Comparison | SizesComparison:
         """Time the network of *lookup* at one size or at several."""
@@ -140,7 +145,7 @@ class _Bench:
             opened.warn_of_predictions()  # what the engine's process says is not shown
         profiles = profiles_of(opened, sizes, self.seed) if self.profile else []
         if self.trace is not None:
-            trace_of(opened, sizes[0], self.seed).save(Path(self.trace))
+            trace_of(opened, sizes[0], self.seed).save(self.trace)
         name, threads = stem_of(self.original or lookup.model), opened.arguments["threads"] or 1
         probe, policy, gpus = CoreProbe(threads), Policy(streams=self.streams), _gpus(opened)
         if len(points) == 1:

@@ -17,7 +17,7 @@ from ansorpy.evaluation.engines.protocol import AtSizes, Shapes, SizedEngine
 from ansorpy.evaluation.inputs import random_value
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.sizes import SizedPorts
-from ansorpy.size_bounds import AnyBound, known_bounds, written_bounds
+from ansorpy.size_bounds import known_bounds, written_bounds
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
 from ansorpy.target import Target
 from ansorpy.version import __version__
@@ -52,7 +52,7 @@ class Ours:
         is_tf32 = arguments.get("precision") == "tf32"
         self.precision: str = "tf32" if is_tf32 else "the model's own"
         self._names = [o.name for o in self._model.get_outputs()]
-        self.feed(random_inputs(self._model, shapes or {}, seed, lookup.arguments.get("bounds")))
+        self.feed(random_inputs(self._model, shapes or {}, seed))
 
     @property
     def model(self) -> Model:
@@ -85,21 +85,15 @@ class Ours:
         return dict(zip(self._names, self._results, strict=True))
 
 
-def random_inputs(
-    model: Model, shapes: Shapes, seed: int, bounds: Mapping[str, AnyBound] | None = None
-) -> dict[str, Array]:
-    """Seeded random inputs of *model*, within their *bounds*.
+def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
+    """Seeded random inputs of *model*, within their bounds.
 
     *shapes* has those that its ports leave open.
     """
-    held = known_bounds(bounds)
     return {
-        port.name: random_value(
-            tuple(shapes.get(port.name, port.shape)), port.dtype, seed, port.name,
-            held.get(port.name),
-        )
-        for port in model.get_inputs()
-    }  # fmt: skip
+        p.name: random_value(tuple(shapes.get(p.name, p.shape)), p.dtype, seed, p.name, p.bound)
+        for p in model.get_inputs()
+    }
 
 
 def ours_at(
@@ -108,8 +102,7 @@ def ours_at(
 ) -> SizedEngine:  # fmt: skip
     """:class:`Ours` with inputs of several *sizes*, which the model must take."""
     engine = Ours(path, seed=seed, arguments=arguments, shapes=sizes[0], plugins=plugins)
-    bounds = arguments.get("bounds")
-    return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed, bounds))
+    return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed))
 
 
 def sendable(arguments: LookupArguments) -> LookupArguments:

@@ -9,21 +9,31 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 from ansorpy.api.arguments import HostLookupArguments
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes
 from ansorpy.runtime.library.shared_library import read_library
-from ansorpy.size_ranges import AnySize
+from ansorpy.size_ranges import AnySize, shape_of, size_of
 
 __all__ = ["is_library", "library_shapes", "stated_sizes"]
 
 
 def is_library(path: Path) -> bool:
-    """Whether *path* is a compiled library, by its first bytes; False for an unreadable file."""
+    """Whether *path* is a compiled library, by its first bytes; False for an unreadable file.
+
+    Raises:
+        ForeignFile: It is one, but has the name of a network, which is data: nobody expects code.
+    """
     try:
         with path.open("rb") as file:
-            return file.read(4) == b"\x7fELF"
+            found = file.read(4) == b"\x7fELF"
     except OSError:
         return False
+    if found and path.suffix.lower() == ".onnx":
+        raise ForeignFile(
+            f"{path} is not an ONNX file but a library, which is code",
+            hint="if you would run its author's programs, give it a name that ends in .so",
+        )
+    return found
 
 
 def library_shapes(path: Path, arguments: HostLookupArguments) -> dict[str, tuple[int, ...]]:
@@ -50,13 +60,14 @@ def stated_sizes(
         UsageError: The user gave other sizes than the library has, or a name that is unknown.
     """
     _refuse_fixed(path, arguments)
-    sizes, shapes = arguments.get("dims") or {}, arguments.get("shapes") or {}
+    sizes = {name: size_of(n, name) for name, n in (arguments.get("dims") or {}).items()}
+    shapes = {name: shape_of(s, name) for name, s in (arguments.get("shapes") or {}).items()}
     if not (sizes or shapes):
         return {}
     own, open_dims = library_shapes(path, arguments), read_library(path)[0].named_dims
     wrong = [
         f"--shape {_shown(name, shape)} (shapes= in Python)"
-        for name, shape in shapes.items() if own.get(name) != tuple(shape)
+        for name, shape in shapes.items() if own.get(name) != shape
     ]  # fmt: skip
     stated = {name: size for name, size in sizes.items() if name in open_dims}
     known = {**(named or {}), **{name: {size} for name, size in stated.items()}}

@@ -17,6 +17,7 @@ from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.options import Argument, declared, those
+from ansorpy.paths import path_of
 from ansorpy.target import Target
 
 __all__ = ["Lookup"]
@@ -53,7 +54,7 @@ class Lookup:
         """
         named = self.arguments.get("db")
         if named is not None:
-            demand_database(Path(named))
+            demand_database(path_of(named, "a database"))
         return Request.of(effort="none", **those(SearchArguments, self.arguments))
 
     @cached_property

@@ -14,6 +14,7 @@ from ansorpy.api.evaluate.libraries import is_library, library_shapes, stated_si
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.networks import Finished, Networks, NetworkSpec, tune_networks
 from ansorpy.errors import UsageError
+from ansorpy.evaluation.inputs import port_bounds
 from ansorpy.evaluation.onnx_edit import save
 from ansorpy.evaluation.onnx_inputs import dimension_sizes, read_model
 from ansorpy.frontend.onnx.pinned import with_constants
@@ -87,7 +88,8 @@ def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
 
 
 def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
-    """*lookup*; if its model is a library, with sizes only of the dimensions that calls state.
+    """*lookup*; if its model is a library, with sizes only of the dimensions that calls state, and
+    the bounds that it was compiled for.
 
     Args:
         original: The ONNX file that the library was made from, which names its dimensions.
@@ -100,7 +102,9 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
     given, named = lookup.arguments, dict[str, set[AnySize]]()
     if original is not None and (given.get("dims") or given.get("shapes")):
         named = dimension_sizes(read_model(original), given_shapes(lookup))
-    return lookup.replaced(dims=stated_sizes(lookup.model, given, named), shapes=None)
+    dims = stated_sizes(lookup.model, given, named)
+    bounds = port_bounds(read_library(lookup.model)[0].input_ports)
+    return lookup.replaced(dims=dims, shapes=None, bounds=bounds)
 
 
 def open_model(lookup: Lookup, instead: Path | None = None) -> Model:

@@ -42,10 +42,10 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
         UsageError: The file is a library, in which all calls are inside a single function.
     """
     finished, model = _opened(lookup)
-    profiles, bounds = [], lookup.arguments.get("bounds")
+    profiles = []
     alone = Undisputed([gpu.place for gpu in gpus_of(finished.project.target)])
     for shapes in sizes:
-        feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
+        feeds = model.with_room(random_inputs(model, shapes, seed))
         with alone.held():
             times = model.profile(feeds)
         calls = _Calls(finished, model, _sizes(model, shapes))
@@ -60,8 +60,7 @@ def trace_of(lookup: Lookup, shapes: Shapes, seed: int) -> Trace:
         UsageError: The file is a library, or the network runs on a GPU.
     """
     _, model = _opened(lookup)
-    bounds = lookup.arguments.get("bounds")
-    feeds = model.with_room(random_inputs(model, shapes, seed, bounds))
+    feeds = model.with_room(random_inputs(model, shapes, seed))
     with Undisputed().held():
         return model.trace(feeds, threads=lookup.arguments.get("threads"))
 

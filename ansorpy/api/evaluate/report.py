@@ -21,6 +21,7 @@ from ansorpy.evaluation.page.results import read_bench, read_verified
 from ansorpy.evaluation.page.write import demand_charts, write_page
 from ansorpy.evaluation.verify import Verification
 from ansorpy.options import with_arguments
+from ansorpy.paths import path_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.writable import demand_writable
 
@@ -57,6 +58,7 @@ def report(
         MissingDependency: The library that draws charts is not installed.
         ForeignFile: There is no such database, or a file is no result.
     """
+    page = path_of(path, "a page")
     if isinstance(bench, SizesComparison):
         raise UsageError(
             f"the page shows one size, but bench= compares {len(bench.sizes)}",
@@ -64,7 +66,7 @@ def report(
         )
     plan, tasks = None, list[str]()
     if network is not None:
-        lookup = Lookup(Path(network), **arguments)
+        lookup = Lookup(path_of(network, "a network"), **arguments)
         plan, tasks = _recorded_plan(lookup), [task.key for task in lookup.project.all_tasks]
     timed = bench.to_dict() if isinstance(bench, Comparison) else bench
     right = verified.to_dict() if isinstance(verified, Verification) else verified
@@ -74,7 +76,7 @@ def report(
         None if right is None else read_verified(_file(right)),
     )
     database = database_or_default(arguments.get("db"))
-    return write_report(Path(path), database, run=run, tasks=tasks, extras=extras)
+    return write_report(page, database, run=run, tasks=tasks, extras=extras)
 
 
 def write_report(
@@ -108,7 +110,7 @@ def demand_report(path: Path, request: Request) -> None:
 
 
 def _file(given: str | Path | Mapping[str, Any]) -> Path | Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else Path(given)
+    return given if isinstance(given, Mapping) else path_of(given, "a result")
 
 
 def _recorded_plan(lookup: Lookup) -> ExecutionPlan:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.display.shown import lines_to
 from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import (
@@ -23,13 +24,16 @@ from ansorpy.config import default_threads, seed_or_default
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.engines.protocol import open_engine
-from ansorpy.evaluation.inputs import port_shapes, random_feeds
+from ansorpy.evaluation.inputs import port_bounds, port_shapes, random_feeds
 from ansorpy.evaluation.onnx_edit import save, softmax_inputs_as_outputs
 from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from ansorpy.evaluation.randomize import random_weights as with_random_weights
 from ansorpy.evaluation.verify import DEFAULT_TOLERANCE, Verification, compare_outputs
 from ansorpy.options import with_arguments
+from ansorpy.paths import path_of
+from ansorpy.quantities import is_real, whole_of
 from ansorpy.runtime.model import Model
+from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize
 
 __all__ = ["verify"]
@@ -77,20 +81,22 @@ def verify(
         raise UsageError(
             f"cannot verify against {against!r}", hint="choose onnxruntime or reference"
         )
-    is_fixed = isinstance(model, Model) or is_library(Path(model))
-    if random_weights is not None and is_fixed:
+    opened = model if isinstance(model, Model) else path_of(model, "a model")
+    if random_weights is not None and (isinstance(opened, Model) or is_library(opened)):
         raise UsageError(
             "the weights of a library are fixed", hint="give the .onnx file to draw its weights"
         )
-    seed = seed_or_default(seed)
-    told = progress or (lambda text: None)
-    comparison = _Comparison(
-        against, tolerance, random_weights, seed, arguments.get("threads"), told
-    )
-    given = None if network is None else Path(network)
-    if isinstance(model, Model):
-        return comparison.of_model(model, given, arguments)
-    return comparison.of_file(Lookup(Path(model), plugins=plugins, **arguments), given)
+    if not is_real(tolerance) or not float(tolerance) >= 0:  # nan is not
+        raise UsageError(f"tolerance must be a number of at least 0, got {tolerance!r}")
+    drawn = None if random_weights is None else whole_of(random_weights, "random_weights", 0)
+    threads = arguments.get("threads")
+    threads = None if threads is None else whole_of(threads, "threads")
+    told, inputs = lines_to(progress), seed_or_default(seed)
+    comparison = _Comparison(against, tolerance, drawn, inputs, threads, told)
+    given = None if network is None else path_of(network, "a network")
+    if isinstance(opened, Model):
+        return comparison.of_model(opened, given, arguments)
+    return comparison.of_file(Lookup(opened, plugins=plugins, **arguments), given)
 
 
 @dataclass(frozen=True)
@@ -113,9 +119,10 @@ class _Comparison:
                 f"the comparison needs the network that {model.name} was made from",
                 hint="pass the path of its ONNX file as the second argument",
             )
-        asked = Lookup(network, **arguments)
-        shapes = port_shapes(model.get_inputs(), arguments.get("dims") or {})
-        with with_known_inputs(asked, None) as (known, _):
+        asked, ports = Lookup(network, **arguments), model.get_inputs()
+        shapes = port_shapes(ports, arguments.get("dims") or {})
+        bounds: dict[str, AnyBound] = {**port_bounds(ports), **(arguments.get("bounds") or {})}
+        with with_known_inputs(asked.replaced(bounds=bounds), None) as (known, _):
             return self.run(model.name, known.model, lambda _: model, {**shapes}, known.arguments)
 
     def of_file(self, asked: Lookup, network: Path | None) -> Verification:

@@ -21,7 +21,7 @@ from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
 from ansorpy.config import seed_or_default
 from ansorpy.cost.split_kinds import Split
-from ansorpy.errors import UsageError
+from ansorpy.errors import Interrupted, UsageError
 from ansorpy.evaluation.tables import show
 from ansorpy.options import declared
 from ansorpy.quantities import seconds_of
@@ -76,12 +76,12 @@ def dataset(
     ] = 0,
     programs: Annotated[int, typer.Option(min=4, help="record: programs of each task.")] = 64,
     time_limit: Annotated[
-        str | None, typer.Option(metavar="30m", help="record: when to stop.")
+        str | None, typer.Option(metavar="DURATION", help="record: when to stop: 90s, 30m, 2h.")
     ] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, help="record: threads of the programs.")
     ] = None,
-    target: Annotated[str, typer.Option(help="record, train: the machines.")] = "host",
+    target: Annotated[str, typer.Option(help="record, train: the programs' machine.")] = "host",
     cost_model: _CostModels = None,
     split: _HeldOut = Split.BY_TASK,
     plugin: Plugins = None,
@@ -133,6 +133,7 @@ def _record(
 ) -> None:  # fmt: skip
     from ansorpy.api.dataset import network_tasks, random_tasks, record_dataset
     from ansorpy.api.request import Request
+    from ansorpy.cli.interrupt import graceful_interrupt
     from ansorpy.tasks.record import RecordOptions
 
     if output is None:
@@ -145,14 +146,21 @@ def _record(
             hint="name .onnx files, or a number of random networks: --random 100",
         )
     request = Request.of(effort="none", target=target, threads=threads, seed=seed)
-    found = record_dataset(
-        output,
-        chain(network_tasks(networks, request, **sizes), random_tasks(random, request)),
-        request.target,
-        RecordOptions(programs=programs, seed=seed),
-        time_limit_s=inf if time_limit is None else seconds_of(time_limit),
-        listener=(lambda _: None) if quiet else partial(print, flush=True),
-    )
+    with graceful_interrupt() as interrupt:
+        try:
+            found = record_dataset(
+                output,
+                chain(network_tasks(networks, request, **sizes), random_tasks(random, request)),
+                request.target,
+                RecordOptions(programs=programs, seed=seed),
+                time_limit_s=inf if time_limit is None else seconds_of(time_limit),
+                listener=(lambda _: None) if quiet else partial(print, flush=True),
+                is_stopped=lambda: interrupt.requested,
+            )
+            interrupt.stop_here()
+        except KeyboardInterrupt:
+            said = f"interrupted; the programs so far are in {output}"
+            raise Interrupted(said, hint="the same command continues") from None
     print(f"{output}: {len(found)} programs of {len(found.tasks)} tasks")
 
 

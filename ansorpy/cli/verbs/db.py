@@ -40,8 +40,7 @@ def db(
     action: Annotated[
         Action,
         typer.Argument(
-            metavar="ACTION",
-            show_choices=False,
+            metavar="tasks|runs|replay|repair",
             help="tasks, runs: list them; replay: repeat a run and compare; repair: save what can "
             "be read of a damaged database.",
         ),

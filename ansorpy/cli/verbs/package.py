@@ -23,7 +23,10 @@ def package(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="A folder: of the wheel (default: this one), or to install in."
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The folder of the wheel (default: this one), or to install in.",
         ),
     ] = None,
     version: Annotated[

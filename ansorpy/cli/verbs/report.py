@@ -43,7 +43,8 @@ def report(
         typer.Option(metavar="FILE", help="--html: also show a result of bench -o."),
     ] = None,
     verify: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="--html: also show one of verify --json.")
+        Path | None,
+        typer.Option(metavar="FILE", help="--html: also show a result of verify --json."),
     ] = None,
     *,
     as_json: AsJson = False,

@@ -49,7 +49,7 @@ def run(
     else:
         sizes, opened = arguments.get("dims") or {}, _compiled(model, plugin or (), arguments)
     threads = arguments.get("threads")
-    fed = feeds(opened.get_inputs(), inputs or (), sizes, arguments.get("bounds"))
+    fed = feeds(opened.get_inputs(), inputs or (), sizes)
     names = [output.name for output in opened.get_outputs()]
     fed = opened.with_room(fed)
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.arguments import LookupArguments, SizeArguments
 from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins
@@ -17,6 +17,7 @@ from ansorpy.cli.tasks import selected
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table, say
 from ansorpy.evaluation.tables import show as show_table
+from ansorpy.options import declared
 from ansorpy.quantities import ms_of
 
 if TYPE_CHECKING:
@@ -121,10 +122,11 @@ def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) 
             f"a kernel of a library cannot be shown as {form!r}",
             hint=f"use one of {', '.join(FORMS)}, or give the ONNX file and --db",
         )
-    if lookup.arguments.get("dims") or lookup.arguments.get("shapes"):
+    sizes = [a.flag for a in declared(SizeArguments) if lookup.arguments.get(a.name)]
+    if sizes:
         raise UsageError(
             f"{lookup.model} is a library, which is shown for all of its sizes",
-            hint="leave --dim and --shape out",
+            hint=f"leave out {', '.join(sizes)}",
         )
     kernels = library_kernels(lookup.model)
     reaches = library_reach(lookup.model, kernels)

@@ -25,7 +25,10 @@ __all__ = ["verify"]
 def verify(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     original: ModelOption = None,
-    against: Annotated[str, typer.Option(help="onnxruntime or reference.")] = "onnxruntime",
+    against: Annotated[
+        str,
+        typer.Option(metavar="ENGINE", help="Engine to compare with: onnxruntime or reference."),
+    ] = "onnxruntime",
     *,
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Error allowed, relative to the largest output.")

@@ -46,6 +46,8 @@ def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
     dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
     try:
         given = np.asarray(value)
+        if given.dtype.kind in "SU" and dtype.kind != "O":  # numpy would read numbers in text
+            raise TypeError
         with np.errstate(over="ignore", invalid="ignore"):
             array = given.astype(dtype, copy=False)
             held = array.astype(given.dtype)

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.reader import copied
 from ansorpy.frontend.onnx.shapes import network_inputs
-from ansorpy.size_ranges import AnySize
+from ansorpy.size_ranges import AnySize, is_list
 
 __all__ = ["is_listed", "tensor_names", "with_tensors"]
 
@@ -76,14 +76,14 @@ def _tensor(name: str, kind: TypeProto, rank: int) -> ValueInfoProto:
 
 
 def _parts(
-    info: ValueInfoProto, shapes: Sequence[Any] | None
+    info: ValueInfoProto, shapes: Any
 ) -> tuple[dict[str, Sequence[AnySize]], list[NodeProto]]:
     """The tensors that stand for *info*, and the nodes that make it of them."""
     kind, is_optional = info.type, info.type.HasField("optional_type")
     held = kind.optional_type.elem_type if is_optional else kind
     if shapes is None and is_optional:
         return {}, [helper.make_node("Optional", [], [info.name], type=held)]
-    if shapes is None or isinstance(shapes, str) or any(isinstance(s, str | int) for s in shapes):
+    if not is_list(shapes) or not all(map(is_list, shapes)):
         raise UsageError(
             f"input {info.name!r} is no tensor", hint="give a list of the shapes of its tensors"
         )

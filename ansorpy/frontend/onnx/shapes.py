@@ -16,7 +16,7 @@ from ansorpy.graph.ops import Shape
 from ansorpy.ir.extents import Extent, Symbolic, dim_extent, dims_of, least, most
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
-from ansorpy.size_ranges import AnySize, Size, SizeRange, size_of
+from ansorpy.size_ranges import AnySize, Size, SizeRange, shape_of, size_of
 
 __all__ = ["InputShapes", "input_shapes", "may_have", "network_inputs", "stated_axes"]
 
@@ -79,9 +79,11 @@ def input_shapes(
         UsageError: A name is unknown, a size is none, or sizes contradict the model or each other.
     """
     infos = network_inputs(model)
-    axes = {info.name: _axes(info, (shapes or {}).get(info.name)) for info in infos}
-    _refuse_unknown(shapes or {}, axes, "input")
-    given = {name: _given(name, shape, axes[name]) for name, shape in (shapes or {}).items()}
+    given = {name: shape_of(shape, name) for name, shape in (shapes or {}).items()}
+    axes = {info.name: _axes(info, given.get(info.name)) for info in infos}
+    _refuse_unknown(given, axes, "input")
+    for name, sizes in given.items():
+        _demand_fit(name, sizes, axes[name])
     wanted = {name: size_of(size, name) for name, size in (dims or {}).items()}
     texts = dict.fromkeys(a for row in axes.values() for a in row if isinstance(a, str))
     parts = _expressions(list(texts), wanted)
@@ -138,13 +140,8 @@ def _axes(info: ValueInfoProto, given: Sequence[object] | None) -> tuple[Axis, .
     return tuple(f"{info.name}.{n}" if axis == "" else axis for n, axis in enumerate(axes))
 
 
-def _given(name: str, shape: Sequence[AnySize], axes: Sequence[Axis]) -> tuple[Size, ...]:
-    """The sizes that the caller gives for the input *name*; they fit what the model fixes."""
-    if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise UsageError(
-            f"{shape!r} is not the shape of {name}", hint="give (1, 3, 48, (64, 1280))"
-        )
-    sizes = tuple(size_of(size, f"{name}[{axis}]") for axis, size in enumerate(shape))
+def _demand_fit(name: str, sizes: Sequence[Size], axes: Sequence[Axis]) -> None:
+    """Refuse the *sizes* that the caller gives for the input *name* if the model fixes others."""
     if len(sizes) != len(axes):
         raise UsageError(
             f"the shape of {name}: the model's input has {len(axes)} dimensions, not {len(sizes)}"
@@ -153,7 +150,6 @@ def _given(name: str, shape: Sequence[AnySize], axes: Sequence[Axis]) -> tuple[S
         if isinstance(have, int) and have != size:
             said = "x".join(map(str, sizes))
             raise UsageError(f"the shape of {name}: the model fixes {list(axes)}, not {said}")
-    return sizes
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:

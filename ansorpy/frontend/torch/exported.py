@@ -22,7 +22,7 @@ from ansorpy.frontend.torch.decompositions import decompositions
 from ansorpy.frontend.torch.sizes import Untranslatable
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.translate import is_operator, refusal, translate
-from ansorpy.size_ranges import AnySize, SizeRange, size_of
+from ansorpy.size_ranges import AnySize, SizeRange, shape_of, size_of
 
 __all__ = ["ExportedNetwork", "network_of"]
 
@@ -53,9 +53,10 @@ class ExportedNetwork:
             UsageError: A size that is given is beyond the limits.
         """
         found, sizes = dict(given), dict(given)
+        known = {name: shape_of(shape, name) for name, shape in shapes.items()}
         for info in self.model.graph.input:
             dims = info.type.tensor_type.shape.dim
-            for dim, size in zip(dims, shapes.get(info.name, ()), strict=False):
+            for dim, size in zip(dims, known.get(info.name, ()), strict=False):
                 sizes.setdefault(dim.dim_param, size)
         for name, (low, high) in self.limits.items():
             if name not in sizes:

@@ -16,6 +16,7 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.extents import extent_of
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.sizes import told_by
+from ansorpy.size_bounds import Bound, bound_of
 
 __all__ = ["DimSpec", "Metadata", "ProgramSpec", "TensorSpec", "read_metadata"]
 
@@ -42,11 +43,14 @@ class DimSpec(_Part):
 
 
 class TensorSpec(_Part):
-    """One input or output; extents are data of :mod:`ansorpy.ir.text.extents`, dimensions named."""
+    """One input or output (:class:`.Port`); extents are data of :mod:`ansorpy.ir.text.extents`,
+    dimensions named.
+    """
 
     name: str
     shape: tuple[int | list[Any], ...]
     dtype: ElementType
+    bound: Bound | None = None
 
 
 class AliasSpec(_Part):
@@ -136,8 +140,8 @@ class Metadata(_Part):
             raise ValueError(f"{name!r:.40} is not a part of an extent")
 
         return tuple(
-            Port(tensor.name, tuple(extent_of(n, dim) for n in tensor.shape), tensor.dtype.numpy)
-            for tensor in tensors
+            Port(t.name, tuple(extent_of(n, dim) for n in t.shape), t.dtype.numpy, t.bound)
+            for t in tensors
         )
 
     @model_validator(mode="after")
@@ -149,12 +153,21 @@ class Metadata(_Part):
             for port in (*self.input_ports, *self.output_ports):
                 if len(port.shape) > MAX_RANK or any(least(extent) < 0 for extent in port.shape):
                     raise ValueError(f"{port.name} cannot have the shape {port.shape}")
+                if port.bound is not None:
+                    _check_bound(port.bound, port)
             stated = (d for name, d in self.named_dims.items() if name not in self.counted)
             told_by(self.input_ports, tuple(stated))
             _check_aliases(self.port_aliases, self.input_ports, self.output_ports)
         except (UsageError, RecursionError) as error:
             raise ValueError(str(error)) from None
         return self
+
+
+def _check_bound(bound: Bound, port: Port) -> None:
+    """Raise ``ValueError`` or :class:`UsageError` if *bound* cannot be that of *port*."""
+    bound_of(bound, port.name)
+    if len(bound) > 1 and port.shape != (len(bound),):
+        raise ValueError(f"{port.name} cannot have {len(bound)} bounds")
 
 
 def _check_aliases(
