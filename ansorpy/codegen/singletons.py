@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache, wraps
 from threading import RLock
@@ -18,6 +19,7 @@ def singleton(make: Callable[[*_Ts], _R]) -> Callable[[*_Ts], _R]:
 
     ``functools.cache`` alone would run *make* in each thread that calls it before the first result
     exists, and keep only the last of these results while addresses in the others are in use.
+    A forked child has a lock of its own, as the thread that holds its parent's is not there.
     """
     kept, lock = cache(make), RLock()
 
@@ -26,4 +28,9 @@ def singleton(make: Callable[[*_Ts], _R]) -> Callable[[*_Ts], _R]:
         with lock:
             return kept(*args)
 
+    def renew() -> None:
+        nonlocal lock
+        lock = RLock()
+
+    os.register_at_fork(after_in_child=renew)
     return get

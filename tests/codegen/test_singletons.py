@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -45,3 +48,28 @@ def test_what_fails_is_tried_again() -> None:
     with pytest.raises(ValueError, match="not yet"):
         make()
     assert make() == make() == 2
+
+
+def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
+    begun, go_on = Event(), Event()
+    parent = os.getpid()
+
+    @singleton
+    def make() -> int:
+        if os.getpid() == parent:
+            begun.set()
+            go_on.wait()
+        return os.getpid()
+
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(make)
+        begun.wait()
+        child = os.fork()
+        if not child:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+            signal.alarm(20)
+            os._exit(make() != os.getpid())
+        status = os.waitpid(child, 0)[1]
+        go_on.set()
+    assert status == 0 and made.result() == parent

@@ -15,10 +15,9 @@ from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.sharing import named_once
 from ansorpy.codegen.clike.writer import Tables, Writer
 from ansorpy.codegen.storage import StoragePlan
-from ansorpy.codegen.unsupported import gpu_statement
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.loops import Buffer, For, Stmt
+from ansorpy.ir.loops import Buffer, For
 
 __all__ = ["Emitter", "Unit"]
 
@@ -59,7 +58,7 @@ class Emitter(Writer):
     """
 
     def __init__(self, unit: Unit) -> None:
-        super().__init__(WORDS, unit.style.indices, unit.helpers)
+        super().__init__(WORDS, unit.style.indices, unit.helpers, unit.tables)
         self.unit = unit
         self.arrays: set[Buffer] = set()
         self.pieces: dict[Buffer, dict[int, str]] = {}
@@ -78,18 +77,7 @@ class Emitter(Writer):
         known = self.known.get(expr)
         if known is not None:
             return known
-        return named_once(self, expr, self.unit.tables.values[type(expr)](self, expr))
-
-    def statement(self, stmt: Stmt) -> None:
-        """Emit *stmt*.
-
-        Raises:
-            CodegenError: A CPU cannot run it.
-        """
-        emit = self.unit.tables.statements.get(type(stmt))
-        if emit is None:
-            raise gpu_statement(stmt)
-        emit(self, stmt)
+        return named_once(self, expr, self.tables.values[type(expr)](self, expr))
 
     @property
     def vector(self) -> Lanes:

@@ -9,6 +9,7 @@ from ansorpy.codegen.clike.code import ATOM, MULTIPLY, UNARY, Code
 from ansorpy.codegen.clike.operators import WRAPPING, chosen, converted, infix
 from ansorpy.codegen.clike.writer import Writer
 from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.interval import INT64_MAX, INT64_MIN
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Binary,
@@ -63,6 +64,8 @@ def index(e: Writer, expr: Expr) -> Code:
 
 def _const(e: Writer, expr: Const) -> Code:
     value = int(expr.value)
+    if value == INT64_MIN:  # no type has its magnitude
+        return Code(f"(-{INT64_MAX}{e.indices.suffix} - 1)", ATOM, True)
     wide = abs(value) > e.indices.most
     text = f"{value}{e.indices.suffix}" if wide else f"{value}"
     return Code(text, ATOM if value >= 0 else UNARY, wide)

@@ -15,6 +15,7 @@ from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import Names, Words
+from ansorpy.codegen.unsupported import gpu_statement
 from ansorpy.ir.analysis.interval import Interval
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var, size_var
@@ -58,9 +59,12 @@ class Tables:
 class Writer(ABC):
     """Writes the body of one function; see the module's docstring."""
 
-    def __init__(self, words: Words, indices: IndexTypes, helpers: dict[str, None]) -> None:
+    def __init__(
+        self, words: Words, indices: IndexTypes, helpers: dict[str, None], tables: Tables
+    ) -> None:
         self.indices = indices
         self.helpers = helpers
+        self.tables = tables
         self.lines: list[str] = []
         self.names = Names(words)
         self.ranges: dict[Var, tuple[Extent, Extent]] = {}
@@ -77,9 +81,16 @@ class Writer(ABC):
     def value(self, expr: Expr) -> Code:
         """Emit *expr* as C."""
 
-    @abstractmethod
     def statement(self, stmt: Stmt) -> None:
-        """Emit *stmt*."""
+        """Emit *stmt*.
+
+        Raises:
+            CodegenError: The machine cannot run it.
+        """
+        emit = self.tables.statements.get(type(stmt))
+        if emit is None:
+            raise gpu_statement(stmt)
+        emit(self, stmt)
 
     @abstractmethod
     def type_name(self, dtype: DType) -> str:

@@ -23,12 +23,13 @@ from ansorpy.ir.expr import (
     SizeVar,
     Var,
     const,
+    walk,
 )
 from ansorpy.ir.extents import most
 
 __all__ = [
-    "Linear", "common_quotient", "difference", "divided", "divisor_of", "index_terms", "linear",
-    "multiples",
+    "Linear", "axes_in", "common_quotient", "difference", "divided", "divisor_of", "index_terms",
+    "linear", "multiples",
 ]  # fmt: skip
 
 _LOWEST, _HIGHEST = DType.INT64.limits
@@ -301,3 +302,8 @@ def _bounds(form: Linear) -> tuple[int, int]:
         end = k * (most(axis.extent) - 1)
         low, high = low + min(0, end), high + max(0, end)
     return low, high
+
+
+def axes_in(e: Expr) -> frozenset[Axis]:
+    """The axes on which *e* depends."""
+    return frozenset(part for part in walk(e) if isinstance(part, Axis))

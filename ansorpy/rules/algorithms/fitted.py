@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ansorpy.ir import builders
+from ansorpy.ir.analysis.affine import axes_in
 from ansorpy.ir.expr import Axis, Expr, Load, Var
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
-from ansorpy.rules.algorithms.transposed import SparseWindow, Transposed, axes_of
+from ansorpy.rules.algorithms.transposed import SparseWindow, Transposed
 
 __all__ = ["Span", "fit", "groups_of", "read_where", "slots_of", "stage"]
 
@@ -81,7 +82,7 @@ def fit(conv: Transposed, order: Sequence[Axis | Span]) -> Tensor:
 
 def groups_of(conv: Transposed) -> list[Axis]:
     """Kept axes that also index the weight."""
-    read = {e for index in conv.weight.indices for e in axes_of(index)}
+    read = {e for index in conv.weight.indices for e in axes_in(index)}
     return [a for a in conv.kept if a in read]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.analysis.affine import index_terms
+from ansorpy.ir.analysis.affine import axes_in, index_terms
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import (
@@ -38,7 +38,7 @@ from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["POINTS", "SparseWindow", "Transposed", "axes_of", "counted", "find_transposed"]
+__all__ = ["POINTS", "SparseWindow", "Transposed", "counted", "find_transposed"]
 
 Points = npt.NDArray[np.int64]
 
@@ -167,7 +167,7 @@ def _as_transposed(
         part = _part(op, weight, index)
         if part is None:
             return None
-        own = [c for c in rest if axes_of(c) <= part.axes]
+        own = [c for c in rest if axes_in(c) <= part.axes]
         rest = [c for c in rest if c not in own]
         readings.append(_Reading(part, index, tuple(own)))
         window = _window(readings[-1], weight, dim)
@@ -188,7 +188,7 @@ def _assembled(
 ) -> Transposed | None:  # fmt: skip
     """The match, if every axis has exactly one role in it."""
     tap_dims = {w.weight_dim for w in windows}
-    others = [axes_of(x) for d, x in enumerate(weight.indices) if d not in tap_dims]
+    others = [axes_in(x) for d, x in enumerate(weight.indices) if d not in tap_dims]
     of_weight = set[Axis]().union(*others)
     of_windows = [axis for w in windows for axis in (*w.outs, w.summed)]
     alone = [axis for _, axis in plain]
@@ -217,11 +217,6 @@ def _counting(op: ComputeOp, index: Expr) -> list[Axis]:
     return axes
 
 
-def axes_of(e: Expr) -> set[Axis]:
-    """The axes in *e*."""
-    return {x for x in walk(e) if isinstance(x, Axis)}
-
-
 @dataclass(frozen=True)
 class _Part:
     """The axes of one window, and the dimension of the weight that its tap indexes."""
@@ -238,14 +233,14 @@ class _Part:
 
 def _part(op: ComputeOp, weight: Load, index: Expr) -> _Part | None:
     """The window to which *index* of the data belongs: one reduce axis, and output axes."""
-    axes = axes_of(index)
+    axes = axes_in(index)
     summed = [a for a in op.reduce_axes if a in axes]
     if len(summed) != 1:
         return None
-    taps = [(d, x) for d, x in enumerate(weight.indices) if summed[0] in axes_of(x)]
+    taps = [(d, x) for d, x in enumerate(weight.indices) if summed[0] in axes_in(x)]
     if len(taps) != 1:
         return None
-    axes |= axes_of(taps[0][1])
+    axes |= axes_in(taps[0][1])
     outs = tuple(a for a in op.axes if a in axes)
     return _Part(outs, summed[0], *taps[0]) if outs and len(outs) + 1 == len(axes) else None
 

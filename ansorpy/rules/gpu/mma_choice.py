@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.affine import axes_in, linear
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Load, walk
 from ansorpy.ir.fragments import fragment_shape
@@ -20,7 +20,7 @@ from ansorpy.ir.intrinsics import (
     operand_tensors,
 )
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.lowering.gpu.mma import axes_in, factors
+from ansorpy.schedule.lowering.gpu.mma import factors
 from ansorpy.schedule.stage import Stage
 from ansorpy.target import Target
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ansorpy.ir.analysis.access import reads
-from ansorpy.ir.expr import Axis, walk
+from ansorpy.ir.analysis.affine import axes_in
+from ansorpy.ir.expr import Axis
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.matching.branches import periods
 from ansorpy.rules.matching.packed import has_columns_of_its_own
@@ -133,7 +134,7 @@ def reused_axes(state: State, last: str, product: str) -> frozenset[str]:
     inlined = state.inlined_dag
     op = inlined.ops[product]
     used = [
-        {e for index in indices for e in walk(index) if isinstance(e, Axis)}
+        {axis for index in indices for axis in axes_in(index)}
         for read in inlined.reads[product]
         for indices in read.indices
     ]

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ansorpy.ir.analysis.access import Access, accesses, reads
-from ansorpy.ir.expr import Axis, walk
+from ansorpy.ir.analysis.affine import axes_in
+from ansorpy.ir.expr import Axis
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
@@ -367,7 +368,7 @@ def _passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
         chosen = branch_axes(state.inlined_dag.ops[producer.name])
         for axis, index in zip(producer.axes, access.indices, strict=True):
             if axis.name in chosen:
-                found |= {e.name for e in walk(index) if isinstance(e, Axis)}
+                found |= {axis.name for axis in axes_in(index)}
     return frozenset(found)
 
 
@@ -390,7 +391,7 @@ def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, i
 
 
 def _is_plain(access: Access, d: int, kept: set[str], apart: dict[str, int]) -> bool:
-    names = {e.name for e in walk(access.indices[d]) if isinstance(e, Axis)}
+    names = {axis.name for axis in axes_in(access.indices[d])}
     if not names & (kept | apart.keys()):
         return True
     terms = access.terms[d]

@@ -136,7 +136,6 @@ def _emit_pack(source: EntrySource, places: Places) -> str:
         return constant(argument.offset)
 
     emit_calls(text, plan.packs, address, "%scratch", str(plan.threads))
-    text.emit("ret i32 0")
     return text.render()
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
+from ansorpy.ir.analysis.affine import axes_in
 from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.intrinsics import Intrinsic, intrinsic, is_along, operand_tensors
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.lowering.gpu.mma import MmaOperands, axes_in, factors, in_fragments
+from ansorpy.schedule.lowering.gpu.mma import MmaOperands, factors, in_fragments
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
 from ansorpy.schedule.steps.fragments import held_in

@@ -267,6 +267,9 @@ BY_HAND = {
         lambda i: select(at(X, i) > 0.0, Const(3, U64), Const(1, U64)) * Const(4_000_000_000, U64),
     ),
     "index": of_numbers(I64, lambda i: select(i > 4, const(2147483647), 0) + 1),
+    "least_number": of_numbers(
+        DType.FLOAT32, lambda i: select(i > 4, const(5), -(2**63)).astype(DType.FLOAT32)
+    ),
     "shift": of_numbers(
         I64,
         lambda i: Binary(BinaryOp.SHR, select(at(X, i) > 0.0, const(70000), 1), const(40)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.entry.module import emit_entry
+from ansorpy.runtime.entry.source import EntrySource
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
@@ -148,3 +151,13 @@ def test_what_cannot_be(rng: Rng, tmp_path: Path) -> None:
         kernel.export(tmp_path / "net.so", "later")
     with pytest.raises(UsageError, match="cannot be packed on this machine"):
         export(there, tmp_path / "net.so", Pack.IN_FILE)
+
+
+def test_nothing_follows_the_end_of_a_block(rng: Rng) -> None:
+    b = rng.standard_normal(COLUMNS, dtype=np.float32)
+    whole = stored(plan(network([spread()], b)), Pack.AT_INIT, "net")
+    text = emit_entry(EntrySource(whole, "net", Contents("net_constants").add(whole)))
+    assert "@pack(" in text
+    for line, after in pairwise(text.splitlines()):
+        if line.startswith(("  ret ", "  br ")):
+            assert after == "}" or after.endswith(":"), after

@@ -17,7 +17,7 @@ from ansorpy.codegen.cuda.launch.plan import BoxedTensor
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load
 from ansorpy.ir.extents import Extent, most
-from ansorpy.ir.loops import AsyncCopy, Buffer, ForKind, Stmt
+from ansorpy.ir.loops import AsyncCopy, Buffer, ForKind
 
 __all__ = ["C_TYPES", "Emitter", "register_type"]
 
@@ -48,8 +48,7 @@ class Emitter(Writer):
         written: frozenset[Buffer],
         helpers: dict[str, None],
     ) -> None:
-        super().__init__(WORDS, _INDICES, helpers)
-        self.tables = tables
+        super().__init__(WORDS, _INDICES, helpers, tables)
         self.extents = extents
         self.written = written
         self.bound: dict[ForKind, Extent] = {}
@@ -77,14 +76,6 @@ class Emitter(Writer):
         if is_index(expr):
             return index(self, expr)
         return named_once(self, expr, self.tables.values[type(expr)](self, expr))
-
-    def statement(self, stmt: Stmt) -> None:
-        """Emit *stmt*.
-
-        Raises:
-            CodegenError: A kernel cannot run it.
-        """
-        self.tables.statements[type(stmt)](self, stmt)
 
     def type_name(self, dtype: DType) -> str:
         return register_type(dtype)

@@ -61,6 +61,11 @@ class Access:
     def size(self) -> int:
         return element_bytes(self.dtype)
 
+    @property
+    def align(self) -> int:
+        """Bytes by which each element is aligned: parts of a word need not be aligned as it is."""
+        return min(self.place.align, self.size)
+
 
 def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
     """Resolve ``buffer[indices]`` in the current environment."""
@@ -117,7 +122,7 @@ def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
         align = alignment(use.place, use.offset, const, use.size)
     else:
         base = _guarded_address(e, use, const, guard)
-        shift, align = 0, use.size
+        shift, align = 0, use.align
     known = e.scope.loads.get(use.buffer, base, shift, kind)
     if known is not None:
         return known
@@ -186,7 +191,7 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
         f"llvm.masked.load.{mangled(kind)}.p0", kind, f"ptr, i32, {mask.type}, {kind}"
     )
     text = (
-        f"call {kind} @{name}(ptr {pointer}, i32 {use.size}, {mask.typed}, {kind} zeroinitializer)"
+        f"call {kind} @{name}(ptr {pointer}, i32 {use.align}, {mask.typed}, {kind} zeroinitializer)"
     )
     return e.text.value(use.element, e.vector.width, text)
 
@@ -223,7 +228,7 @@ def _gather(e: Emitter, use: Access) -> Value:
         f"{pointers.type}, i32, {mask.type}, {kind}",
     )  # fmt: skip
     text = (
-        f"call {kind} @{name}({pointers.typed}, i32 {use.size}, {mask.typed}, "
+        f"call {kind} @{name}({pointers.typed}, i32 {use.align}, {mask.typed}, "
         f"{kind} zeroinitializer)"
     )
     return e.text.value(use.element, e.vector.width, text)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ansorpy.ir.analysis.affine import axes_in
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -31,14 +32,13 @@ from ansorpy.ir.expr import (
     ReduceKind,
     Select,
     Var,
-    walk,
 )
 from ansorpy.ir.intrinsics import Intrinsic, operand_axes, operand_tensors
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.lowering.dag_edit import fresh_axes
 
-__all__ = ["MmaOperands", "axes_in", "factors", "in_fragments"]
+__all__ = ["MmaOperands", "factors", "in_fragments"]
 
 _TF32_STEP = 1 << 13
 """One step of TF32 in float32 bits: TF32 lacks the 13 lowest bits."""
@@ -72,11 +72,6 @@ def factors(op: Tensor) -> tuple[Expr, Expr] | None:
     wide = op.dtype in (DType.FLOAT32, DType.INT32)
     alike = a.dtype is b.dtype is op.dtype and op.dtype.is_half
     return (a, b) if wide or alike else None
-
-
-def axes_in(e: Expr) -> frozenset[Axis]:
-    """The axes on which *e* depends."""
-    return frozenset(part for part in walk(e) if isinstance(part, Axis))
 
 
 def in_fragments(

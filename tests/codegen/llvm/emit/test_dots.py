@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -118,3 +119,9 @@ def test_words_of_parts_that_lie_apart(kind: DType) -> None:
     got = np.zeros(n, np.uint32)
     Compiled(program(nest(f"v{n}", joined), [a], [c]))(x, got)
     np.testing.assert_array_equal(got, np.ascontiguousarray(x.T).view(np.uint32)[:, 0])
+
+
+def test_words_are_aligned_as_their_parts_are() -> None:
+    text = emit_llvm(rows(Function.DOT_U8S8, 7), V3, "k")
+    loads = re.findall(r"call <8 x i32> @llvm\.masked\.load\S+\(ptr \S+, i32 (\d+),", text)
+    assert set(loads) == {"1", "4"}, "those of B and of C"

@@ -12,7 +12,20 @@ from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var, const
-from ansorpy.ir.loops import Alloc, Async, Barrier, For, ForKind, If, Let, Scope, Seq, Wait
+from ansorpy.ir.loops import (
+    Alloc,
+    Async,
+    Barrier,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Let,
+    Scope,
+    Seq,
+    Stmt,
+    Wait,
+)
 from ansorpy.target import Target
 from tests.codegen.programs import (
     ZERO,
@@ -127,3 +140,23 @@ def test_a_local_shared_by_lanes_is_refused() -> None:
         put(tile, (0,), ZERO), put(y, (i,), at(tile, 0))))))  # fmt: skip
     with pytest.raises(CodegenError, match="whose lanes would share it"):
         emit_llvm(program(body, [], [y]), Target.host(), "k")
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_workspaces_that_share_bytes_are_not_said_to_be_apart(shares: bool) -> None:
+    x, y, z = (buffer(name, 16) for name in "xyz")
+    a, b = (buffer(name, 16, scope=Scope.WORKSPACE) for name in "ab")
+
+    def through(held: Buffer, out: Buffer) -> Seq:
+        fill = nest("s16", lambda i: put(held, (i,), at(x, i)))
+        return Seq((fill, nest("s16", lambda i: put(out, (i,), at(held, 15 - i)))))
+
+    parts = through(a, y), through(b, z)
+    body: Stmt = Alloc(a, Alloc(b, Seq(parts)))
+    if shares:
+        body = Seq((Alloc(a, parts[0]), Alloc(b, parts[1])))
+    text = emit_llvm(program(body, [x], [y, z]), Target.parse("x86-64-v3"), "k")
+    head = text[text.index("define internal void @k.main(") :].partition("\n")[0]
+    for name in ("%shared0", "%shared1"):
+        [parameter] = [part for part in head.split(", ") if name in part]
+        assert ("noalias" in parameter) is not shares
