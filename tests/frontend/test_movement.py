@@ -177,3 +177,30 @@ def _declared(model: Any) -> Any:
         if not output.type.tensor_type.HasField("shape"):
             output.CopyFrom(helper.make_tensor_value_info(output.name, TensorProto.FLOAT, [None]))
     return model
+
+
+@pytest.mark.parametrize("pads", [(0, 2, 1, 0), (1, -1, 0, 3), (-1, 0, 0, -2)])
+def test_only_a_run_may_know_the_padding(
+    pads: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    one = node("Pad", ["x", "pads", "value"], ["y"])
+    model = graph_model([one], {"x": (3, 5), "value": ()}, ["y"], {"pads": ints(*pads)})
+    assert_same_as_onnxruntime(model, rng)
+
+
+def test_only_a_run_may_know_the_values_of_rows(rng: np.random.Generator) -> None:
+    held: dict[str, Array] = {"at": ints(2, -1, 7), "depth": np.asarray(5, np.int64)}
+    one = node("OneHot", ["at", "depth", "values"], ["y"])
+    assert_same_as_onnxruntime(graph_model([one], {"values": (2,)}, ["y"], held), rng)
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+def test_only_a_run_may_know_the_diagonal(upper: int, rng: np.random.Generator) -> None:
+    one = node("Trilu", ["x", "k"], ["y"], upper=upper)
+    model = graph_model([one], {"x": (4, 6), "k": ()}, ["y"], types={"k": TensorProto.INT64})
+    network, x = compiled(model), rng.standard_normal((4, 6)).astype(np.float32)
+    for k in (-FAR, -3, 0, 2, FAR):
+        [found] = run_network(network, {"x": x, "k": np.asarray(k, np.int64)})
+        place = np.arange(6) - np.arange(4)[:, None]
+        kept = place >= k if upper else place <= k
+        np.testing.assert_array_equal(found, np.where(kept, x, 0))

@@ -242,13 +242,7 @@ def pad(ctx: NodeContext) -> str:
     mode = ctx.attr("mode", "constant")
     if mode not in {m.value for m in PadMode}:
         raise Unsupported(f"mode={mode}", "use constant, edge, reflect or wrap")
-    value: float = ctx.attr("value", 0.0)
-    if ctx.opset < 11:
-        amounts = ctx.ints("pads", ())
-    else:
-        amounts = ctx.extents(1, "pads")
-        value = ctx.constant(2, "constant_value").item() if ctx.has_input(2) else value
-    value = int(value) if ctx.type().dtype.is_int else float(value)  # floats lack large integers
+    amounts = ctx.ints("pads", ()) if ctx.opset < 11 else ctx.extents(1, "pads")
     axes = tuple(range(rank))
     if ctx.has_input(3):
         axes = tuple(ctx.axis(a, rank) for a in ctx.constant_ints(3, "axes"))
@@ -261,7 +255,35 @@ def pad(ctx: NodeContext) -> str:
         _refuse_cropped_repetition(begin, end)
     if mode == PadMode.EDGE.value:
         _refuse_without_edge(ctx.shape(), begin, end)
-    return ctx.emit(Pad(begin, end, PadMode(mode), value), [ctx.input()])
+    value = _padding(ctx)
+    padded = ctx.emit(Pad(begin, end, PadMode(mode), value or 0), [ctx.input()])
+    return padded if value is not None or mode != "constant" else _filled(ctx, padded, begin)
+
+
+def _padding(ctx: NodeContext) -> float | None:
+    """The value around a padded operand; None if only a run knows it."""
+    value: float = ctx.attr("value", 0.0)
+    if ctx.opset >= 11 and ctx.has_input(2):
+        array = ctx.builder.constants.get(ctx.input(2))
+        if array is None:
+            return None
+        value = array.item()
+    return int(value) if ctx.type().dtype.is_int else float(value)  # floats lack large integers
+
+
+def _filled(ctx: NodeContext, padded: str, begin: Shape) -> str:
+    """*padded* with the value that a run knows around the operand, which starts at *begin*."""
+    shape, value = ctx.type_of(padded).shape, ctx.reshape(ctx.input(2), ())
+    for d, (first, extent) in enumerate(zip(begin, ctx.shape(), strict=True)):
+        if first == 0 and shape[d] == extent:
+            continue
+        place = ctx.places(shape[d], len(shape) - d - 1)
+        low, high = (ctx.size(e, DType.INT64) for e in (first, first + extent))
+        outside = ctx.apply(
+            Fn.OR, ctx.apply(Fn.LESS, place, low), ctx.apply(Fn.LESS_EQUAL, high, place)
+        )
+        padded = ctx.apply(Fn.WHERE, outside, value, padded)
+    return padded
 
 
 def center_crop_pad(ctx: NodeContext) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import (
     ArgReduce,
@@ -18,7 +18,7 @@ from ansorpy.graph.ops import (
     ReduceKind,
 )
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import dims_of, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
 from ansorpy.ir.routines.prefix import Prefixes
 
 __all__ = ["OPERATORS", "trilu"]
@@ -42,10 +42,11 @@ def _cumulative(*, product: bool) -> Callable[[NodeContext], str]:
 def trilu(ctx: NodeContext) -> str:
     """The operand with zeros below (``upper``) or above a diagonal of the last two axes."""
     *_, rows, columns = ctx.shape()
-    (k,) = ctx.extents(1, "k") if ctx.has_input(1) else (0,)
+    k = _diagonal(ctx)
     upper = bool(ctx.attr("upper", 1))
-    if dims_of([rows, columns, k]):
-        diagonal = ctx.apply(Fn.ADD, ctx.places(rows, 1), ctx.size(k, DType.INT64))
+    if k is None or dims_of([rows, columns, k]):
+        offset = ctx.reshape(ctx.input(1), ()) if k is None else ctx.size(k, DType.INT64)
+        diagonal = ctx.apply(Fn.ADD, ctx.places(rows, 1), offset)
         pair = (diagonal, ctx.places(columns))
         inside = ctx.apply(Fn.LESS_EQUAL, *(pair if upper else pair[::-1]))
         return ctx.apply(Fn.WHERE, inside, ctx.input(), ctx.literal(0))
@@ -56,13 +57,22 @@ def trilu(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, ctx.literal(kept, DType.BOOL), ctx.input(), ctx.literal(0))
 
 
+def _diagonal(ctx: NodeContext) -> AnyExtent | None:
+    """Which diagonal a triangle ends at; None if only a run knows it."""
+    if not ctx.has_input(1):
+        return 0
+    if ctx.operand(1) not in ctx.known and ctx.input(1) not in ctx.builder.constants:
+        return None
+    (k,) = ctx.extents(1, "k")
+    return k
+
+
 def one_hot(ctx: NodeContext) -> str:
     """A new axis that holds one value at the given index and another elsewhere.
 
     Negative indices count from the end; an index out of range selects no position.
     """
     (depth,) = ctx.extents(1, "depth")
-    values = ctx.constant(2, "values")
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", -1), len(shape) + 1)
     given = ctx.input()
@@ -73,8 +83,7 @@ def one_hot(ctx: NodeContext) -> str:
     here = ctx.apply(Fn.EQUAL, given, places)
     last = ctx.apply(Fn.SUB, places, ctx.size(depth, DType.INT64))
     behind = ctx.apply(Fn.EQUAL, given, last)
-    dtype = ctx.type(2).dtype
-    off, on = (ctx.literal(v, dtype) for v in values)
+    off, on = (ctx.reshape(ctx.slice(ctx.input(2), {0: Cut(n, 1)}), ()) for n in range(2))
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.OR, here, behind), on, off)
 
 
