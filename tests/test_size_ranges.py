@@ -70,8 +70,19 @@ def test_bad_shapes(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["n", "n=", "=1", "n=-1", "n=x", "n=1..", "n=1..2:half", "n=1..8:step=", "n=1,2..3", "n=1*",
-     "n=1234567890123456789"],
+    [
+        "n",
+        "n=",
+        "=1",
+        "n=-1",
+        "n=x",
+        "n=1..",
+        "n=1..2:half",
+        "n=1..8:step=",
+        "n=1,2..3",
+        "n=1*",
+        "n=1234567890123456789",
+    ],
 )
 def test_bad_dims(text: str) -> None:
     with pytest.raises(UsageError, match="is not a dimension's size"):

@@ -42,7 +42,7 @@ Constants have equal labels if their bits are equal, or if both are NaN.
 """
 
 _REBUILT: Mapping[type[Expr], Callable[[Any, Sequence[Expr]], Expr]] = {
-    Binary: lambda e, operands: Binary(e.op, *operands),
+    Binary: lambda e, operands: Binary(e.op, operands[0], operands[1]),
     Compare: lambda e, operands: Compare(e.op, *operands),
     Call: lambda e, operands: Call(e.fn, tuple(operands)),
     Select: lambda e, operands: Select(*operands),

@@ -2,8 +2,8 @@
 
 The networks of the benchmarks, those of common exporters and random ones take turns, so that a
 recording that was stopped has something of each.  What models are evaluated on is left out.  The
-programs are added to those that are published for machines like this one; a model is then trained on
-all of them and takes the place of the one that ships; both rank the recorded spaces.
+programs are added to those that are published for machines like this one.  A model is then trained
+on all of them and takes the place of the one that ships; both rank the recorded spaces.
 """
 
 from __future__ import annotations

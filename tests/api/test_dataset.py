@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def formula(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "calibrated", lambda target: target)
 
 
-def _recorded(path: Path, sources: list[tuple[str, Task]], **options: float) -> list[str]:
+def _recorded(path: Path, sources: list[tuple[str, Task]], **options: Any) -> list[str]:
     said: list[RecordProgress] = []
     target = SOURCES[0][1].target
     record_dataset(path, sources, target, QUICK_OPTIONS, listener=said.append, **options)

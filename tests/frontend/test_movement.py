@@ -180,9 +180,7 @@ def _declared(model: Any) -> Any:
 
 
 @pytest.mark.parametrize("pads", [(0, 2, 1, 0), (1, -1, 0, 3), (-1, 0, 0, -2)])
-def test_only_a_run_may_know_the_padding(
-    pads: tuple[int, ...], rng: np.random.Generator
-) -> None:
+def test_only_a_run_may_know_the_padding(pads: tuple[int, ...], rng: np.random.Generator) -> None:
     one = node("Pad", ["x", "pads", "value"], ["y"])
     model = graph_model([one], {"x": (3, 5), "value": ()}, ["y"], {"pads": ints(*pads)})
     assert_same_as_onnxruntime(model, rng)

@@ -50,10 +50,10 @@ def test_the_first_generation_has_the_measured_rows_though_their_sketches_are_ne
     assert all(model.has_scored(c.sketch.space, c.row) for c in told)
 
 
-@pytest.mark.parametrize("counts", [{"scouts": 0}, {"sketches": 0}, {"sketches": -1}])
-def test_an_evolution_that_draws_nothing_is_refused(counts: dict[str, int]) -> None:
+@pytest.mark.parametrize(("sketches", "scouts"), [(8, 0), (0, 8), (-1, 8)])
+def test_an_evolution_that_draws_nothing_is_refused(sketches: int, scouts: int) -> None:
     with pytest.raises(UsageError, match="draws nothing"):
-        Evolution(**counts)
+        Evolution(sketches=sketches, scouts=scouts)
 
 
 class Counting(AnalyticModel):
