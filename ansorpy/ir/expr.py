@@ -193,9 +193,8 @@ class Binary(Expr):
     op: BinaryOp
     a: Expr
     b: Expr
-    dtype: DType = field(
-        init=False, repr=False, compare=False
-    )  # computed once: a long sum is a deep nest
+    # Computed once: a long sum is a deep nest.
+    dtype: DType = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.a.dtype)
