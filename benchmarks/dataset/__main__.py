@@ -19,7 +19,9 @@ from ansorpy.api.dataset import Sources, random_tasks, record_dataset
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import train_model
 from ansorpy.cli.exit_codes import exit_code
+from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cost.pretrained import shipped_file, shipped_model
+from ansorpy.errors import Interrupted
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import ProgramDataset
@@ -63,14 +65,19 @@ def _run(options: argparse.Namespace) -> int:
 def _recorded(path: Path, request: Request, options: argparse.Namespace) -> ProgramDataset:
     """The programs in *path*, with those that were recorded now."""
     random = random_tasks(options.random, request)
-    return record_dataset(
-        path,
-        _allowed(in_turns(zoo(request), exported(request), random)),
-        request.target,
-        RecordOptions(programs=options.programs),
-        time_limit_s=inf if options.time_limit is None else seconds_of(options.time_limit),
-        listener=partial(print, flush=True),
-    )
+    with graceful_interrupt() as interrupt:
+        found = record_dataset(
+            path,
+            _allowed(in_turns(zoo(request), exported(request), random)),
+            request.target,
+            RecordOptions(programs=options.programs),
+            time_limit_s=inf if options.time_limit is None else seconds_of(options.time_limit),
+            listener=partial(print, flush=True),
+            is_stopped=lambda: interrupt.requested,
+        )
+    if interrupt.requested:
+        raise Interrupted(f"interrupted; the programs so far are in {path}")
+    return found
 
 
 def _allowed(sources: Sources) -> Iterator[tuple[str, Task]]:
