@@ -256,7 +256,7 @@ def pad(ctx: NodeContext) -> str:
     if mode == PadMode.EDGE.value:
         _refuse_without_edge(ctx.shape(), begin, end)
     value = _padding(ctx)
-    padded = ctx.emit(Pad(begin, end, PadMode(mode), value or 0), [ctx.input()])
+    padded = ctx.emit(Pad(begin, end, PadMode(mode), 0 if value is None else value), [ctx.input()])
     return padded if value is not None or mode != "constant" else _filled(ctx, padded, begin)
 
 
