@@ -10,9 +10,12 @@ from typing import SupportsFloat, SupportsInt, TypeGuard
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "bytes_of", "bytes_text", "counted", "duration_text", "is_real", "is_whole", "latency_of",
-    "latency_text", "ms_of", "seconds_of", "whole_of",
+    "LARGEST_SIZE", "bytes_of", "bytes_text", "counted", "duration_text", "is_real", "is_whole",
+    "latency_of", "latency_text", "ms_of", "seconds_of", "whole_of",
 ]  # fmt: skip
+
+LARGEST_SIZE = (1 << 63) - 1
+"""Of a dimension: compiled code has sizes as int64."""
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _BYTES = {

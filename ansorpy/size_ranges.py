@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.quantities import is_whole
+from ansorpy.quantities import LARGEST_SIZE, is_whole
 
 __all__ = [
-    "LARGEST_SIZE", "AnySize", "Size", "SizeRange", "is_list", "named_dim", "named_shape",
+    "AnySize", "Size", "SizeRange", "is_list", "named_dim", "named_shape",
     "shape_of", "shape_text", "size_of", "size_text",
 ]  # fmt: skip
 
@@ -105,9 +105,6 @@ class SizeRange:
     def _rounded(self, size: float) -> int:
         return min(max(round(size / self.step) * self.step, self.low), self.high)
 
-
-LARGEST_SIZE = (1 << 63) - 1
-"""Compiled code has sizes as int64."""
 
 Size: TypeAlias = int | SizeRange
 """The size of a dimension, or the range of its sizes."""

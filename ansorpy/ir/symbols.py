@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from ansorpy.errors import UsageError
-from ansorpy.size_ranges import LARGEST_SIZE
+from ansorpy.quantities import LARGEST_SIZE
 
 __all__ = ["Dim", "SizeOp", "Symbol"]
 

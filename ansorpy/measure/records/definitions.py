@@ -81,9 +81,10 @@ class DefinitionStore(Store):
             if hashlib.sha256(text.encode()).hexdigest() != identifier:
                 raise ValueError("its text is not the one that was recorded")
             return dag_from_json(text)
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, ForeignFile, TypeError, ValueError) as error:
+            problem = error.message if isinstance(error, ForeignFile) else error
             raise ForeignFile(
-                f"{self.path} has no readable definition {identifier[:12]}: {error}",
+                f"{self.path} has no readable definition {identifier[:12]}: {problem}",
                 hint="the file is damaged; name another with --db (db= in Python)",
             ) from None
 
