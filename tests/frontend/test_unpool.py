@@ -15,6 +15,7 @@ from tests.graph.executor import (
     Array,
     assert_same_as_onnxruntime,
     compiled,
+    peer,
     run_network,
     run_reference,
 )
@@ -36,12 +37,24 @@ POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
 def test_places_of_maxima(
     shape: tuple[int, ...], attributes: dict[str, Any], order: int, rng: np.random.Generator
 ) -> None:
-    if order and len(shape) != 4:
-        pytest.skip("onnxruntime orders the columns of other images differently")
     model = operator_model(
         "MaxPool", [shape], outputs=2, types=PLACES, storage_order=order, **attributes
     )
     assert_same_as_onnxruntime(model, rng)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_the_first_row_of_equal_maxima_counts(rank: int, order: int) -> None:
+    model = operator_model(
+        "MaxPool", [(1, 2, *(5, 6, 7)[:rank])], outputs=2, types=PLACES, storage_order=order,
+        kernel_shape=[3] * rank, strides=[2] * rank,
+    )  # fmt: skip
+    x = np.random.default_rng(0).integers(-1, 2, (1, 2, *(5, 6, 7)[:rank])).astype(np.float32)
+    network = compiled(model)
+    [_, want] = peer(model).run(None, {"x0": x})
+    [_, got] = run_network(network, {"x0": x})
+    np.testing.assert_array_equal(got, want)
 
 
 def test_the_first_of_equal_maxima_counts() -> None:

@@ -62,7 +62,7 @@ def _made(ctx: NodeContext) -> tuple[PoolPlaces | None, Shape]:
     places = ctx.input(1)
     graph = ctx.builder.finish([Output(places, places)])
     node = graph.producers().get(places)
-    if node is None or not isinstance(node.op, PoolPlaces) or node.op.columns_first:
+    if node is None or not isinstance(node.op, PoolPlaces):
         return None, ()
     return node.op, graph.types[node.inputs[0]].shape[2:]
 

@@ -39,8 +39,20 @@ def max_pool(ctx: NodeContext) -> tuple[str, ...]:
         return (value,)
     require_known_pads(ctx, w)
     pool = Pool(ReduceKind.MAX, w.kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
-    op = PoolPlaces(pool, bool(ctx.attr("storage_order", 0)))
-    return value, ctx.emit(op, [ctx.input(), value])
+    places = ctx.emit(PoolPlaces(pool), [ctx.input(), value])
+    return value, _by_columns(ctx, places) if ctx.attr("storage_order", 0) else places
+
+
+def _by_columns(ctx: NodeContext, places: str) -> str:
+    """Row-major *places* counted column by column within each image: its first axis is fastest."""
+    sizes = [ctx.size(extent, DType.INT64) for extent in reversed(ctx.shape()[2:])]
+    at = []
+    for size in sizes:
+        at.append(ctx.apply(Fn.MOD, places, size))
+        places = ctx.apply(Fn.DIV, places, size)
+    for size, place in zip(sizes, at, strict=True):
+        places = ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, places, size), place)
+    return places
 
 
 def average_pool(ctx: NodeContext) -> str:

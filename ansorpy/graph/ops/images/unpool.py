@@ -33,13 +33,10 @@ __all__ = ["PoolPlaces", "Unpool"]
 class PoolPlaces(Op):
     """Where in the data each maximum of ``pool`` is first found: its row-major position.
 
-    Inputs are the data and the maxima.  Positions count from the start of the whole tensor; if
-    ``columns_first``, those within an image count column by column, so the first spatial axis is
-    the fastest.
+    Inputs are the data and the maxima.  Positions count from the start of the whole tensor.
     """
 
     pool: Pool
-    columns_first: bool = False
     pattern: ClassVar[Pattern] = Pattern.COMPLEX
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -63,8 +60,7 @@ class PoolPlaces(Op):
             found = value.equal(top)
             if data.dtype.is_float:
                 found = found | value.not_equal(value)
-            turned, extents = (at[::-1], size[::-1]) if self.columns_first else (at, size)
-            place = flat([i[0], i[-1], *turned], (batch, channels, *extents))
+            place = flat([i[0], i[-1], *at], (batch, channels, *size))
             axes = [k for k in taps if isinstance(k, Axis)]
             return b.min(b.select(b.all_of(*inside, found), place, nowhere), axes)
 
