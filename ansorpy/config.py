@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ansorpy.errors import MissingDependency, UsageError
-from ansorpy.paths import path_of
-from ansorpy.quantities import whole_of
+from ansorpy.quantities import path_of, whole_of
 
 __all__ = [
     "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "PERF", "SEED",

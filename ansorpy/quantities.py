@@ -1,17 +1,18 @@
-"""Numbers as users read and write them: counts, durations, latencies, sizes in bytes."""
+"""Numbers and paths as users give them, and numbers as they read them."""
 
 from __future__ import annotations
 
 import re
 from math import inf
 from numbers import Integral, Real
-from typing import SupportsFloat, SupportsInt, TypeGuard
+from pathlib import Path
+from typing import Any, SupportsFloat, SupportsInt, TypeGuard
 
 from ansorpy.errors import UsageError
 
 __all__ = [
     "LARGEST_SIZE", "bytes_of", "bytes_text", "counted", "duration_text", "is_real", "is_whole",
-    "latency_of", "latency_text", "ms_of", "seconds_of", "whole_of",
+    "latency_of", "latency_text", "ms_of", "path_of", "seconds_of", "whole_of",
 ]  # fmt: skip
 
 LARGEST_SIZE = (1 << 63) - 1
@@ -43,6 +44,21 @@ def whole_of(given: object, what: str, least: int = 1) -> int:
     if not is_whole(given) or int(given) < least:
         raise UsageError(f"{what} must be a whole number of at least {least}, got {given!r}")
     return int(given)
+
+
+def path_of(given: Any, what: str) -> Path:
+    """*given*, the path of *what*.
+
+    Raises:
+        UsageError: It is no path.
+    """
+    try:
+        return Path(given)
+    except TypeError:
+        raise UsageError(
+            f"{what} is given by its path, not by {type(given).__name__}",
+            hint="pass text or a pathlib.Path",
+        ) from None
 
 
 def counted(number: int, thing: str) -> str:
@@ -104,7 +120,7 @@ def latency_of(latency: float | str) -> float:
 
 def bytes_of(size: int | str) -> int:
     """The bytes in ``1GiB``, ``512MiB``, ``2GB`` or ``4096``; a number is bytes already."""
-    if isinstance(size, Real) and not isinstance(size, bool) and 0 <= size < inf:
+    if is_real(size) and 0 <= size < inf:
         return int(size)
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(size).strip())
     if not isinstance(size, str) or match is None or match[2] not in _BYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ansorpy.quantities import (
     is_whole,
     latency_of,
     ms_of,
+    path_of,
     seconds_of,
     whole_of,
 )
@@ -75,3 +77,14 @@ def test_latencies() -> None:
     for text in ("5", "0ms", "5m", "fast"):
         with pytest.raises(UsageError, match="is not a latency"):
             latency_of(text)
+
+
+def test_text_and_paths_are_paths() -> None:
+    assert path_of("a/b.so", "a library") == path_of(Path("a", "b.so"), "a library")
+
+
+@pytest.mark.parametrize("given", [None, 5, True, b"a.so", ["a.so"]])
+def test_what_is_no_path_is_refused(given: object) -> None:
+    said = f"^a library is given by its path, not by {type(given).__name__}\nhint: pass text"
+    with pytest.raises(UsageError, match=said):
+        path_of(given, "a library")

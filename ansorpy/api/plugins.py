@@ -9,7 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from ansorpy.errors import AnsorpyError, UsageError
-from ansorpy.paths import path_of
+from ansorpy.quantities import path_of
 from ansorpy.registry import described_error
 
 __all__ = ["load_plugins"]

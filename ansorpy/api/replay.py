@@ -10,7 +10,7 @@ from ansorpy.errors import UsageError
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
-from ansorpy.paths import path_of
+from ansorpy.quantities import path_of
 from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions
 

@@ -57,6 +57,15 @@ class StoragePlan:
     shared_bytes: AnyExtent
     thread_bytes: int
 
+    @property
+    def shares_bytes(self) -> bool:
+        """Whether some workspace buffers use the same bytes, one after the other.
+
+        They lie by nesting, so then the outermost of them begin at the same byte.
+        """
+        offsets = list(self.shared.values())
+        return len(set(offsets)) < len(offsets)
+
     def workspace_bytes(self, threads: int) -> AnyExtent:
         """Workspace bytes that one call with *threads* threads needs, by the sizes of the call."""
         return self.shared_bytes + threads * self.thread_bytes

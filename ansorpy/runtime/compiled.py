@@ -14,8 +14,7 @@ from ansorpy.codegen.llvm.threads.traced_runs import trace_of_runs
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.ir.symbols import Dim
-from ansorpy.paths import path_of
-from ansorpy.quantities import latency_text
+from ansorpy.quantities import latency_text, path_of
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan

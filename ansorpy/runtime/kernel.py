@@ -13,8 +13,7 @@ from ansorpy.arrays import Array
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.notebook import card
-from ansorpy.paths import path_of
-from ansorpy.quantities import latency_text
+from ansorpy.quantities import latency_text, path_of
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.executable import Uncopied

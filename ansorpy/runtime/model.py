@@ -15,8 +15,7 @@ from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.notebook import card
-from ansorpy.paths import path_of
-from ansorpy.quantities import bytes_text
+from ansorpy.quantities import bytes_text, path_of
 from ansorpy.runtime.executable import Uncopied
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.library.shared_library import open_library

@@ -12,20 +12,17 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from math import inf
 from pathlib import Path
 
-from ansorpy.api.dataset import Sources, random_tasks, record_dataset
+from ansorpy.api.dataset import Sources, random_tasks
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import train_model
 from ansorpy.cli.exit_codes import exit_code
-from ansorpy.cli.interrupt import graceful_interrupt
+from ansorpy.cli.recording import record
 from ansorpy.cost.pretrained import shipped_file, shipped_model
-from ansorpy.errors import Interrupted
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import ProgramDataset
-from ansorpy.quantities import seconds_of
 from ansorpy.search.population import in_turns
 from ansorpy.target import Target
 from ansorpy.tasks.record import RecordOptions
@@ -54,30 +51,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     request = Request.of(effort="none", threads=options.threads)
-    path = options.output or published_file(request.target.family)
-    found = _recorded(path, request, options)
-    print(f"{path}: {len(found)} programs of {len(found.tasks)} tasks")
+    random = random_tasks(options.random, request)
+    found = record(
+        options.output or published_file(request.target.family),
+        _allowed(in_turns(zoo(request), exported(request), random)),
+        request.target,
+        RecordOptions(programs=options.programs),
+        options.time_limit,
+    )
     if options.output is None:
         _ship(found, request.target)
     return 0
-
-
-def _recorded(path: Path, request: Request, options: argparse.Namespace) -> ProgramDataset:
-    """The programs in *path*, with those that were recorded now."""
-    random = random_tasks(options.random, request)
-    with graceful_interrupt() as interrupt:
-        found = record_dataset(
-            path,
-            _allowed(in_turns(zoo(request), exported(request), random)),
-            request.target,
-            RecordOptions(programs=options.programs),
-            time_limit_s=inf if options.time_limit is None else seconds_of(options.time_limit),
-            listener=partial(print, flush=True),
-            is_stopped=lambda: interrupt.requested,
-        )
-    if interrupt.requested:
-        raise Interrupted(f"interrupted; the programs so far are in {path}")
-    return found
 
 
 def _allowed(sources: Sources) -> Iterator[tuple[str, Task]]:

@@ -186,6 +186,23 @@ def test_only_a_run_may_know_the_padding(pads: tuple[int, ...], rng: np.random.G
     assert_same_as_onnxruntime(model, rng)
 
 
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.FLOAT16, TensorProto.DOUBLE])
+def test_the_padding_of_a_run_is_of_the_type(kind: int, rng: np.random.Generator) -> None:
+    one = node("Pad", ["x", "pads", "value"], ["y"])
+    types = dict.fromkeys(("x", "value", "y"), kind)
+    model = graph_model(
+        [one], {"x": (3, 5), "value": (1,)}, ["y"], {"pads": ints(1, 0, 0, 2)}, types=types
+    )
+    assert_same_as_onnxruntime(model, rng)
+
+
+def test_a_padding_with_zeros_keeps_their_sign() -> None:
+    held: dict[str, Array] = {"pads": ints(1, 2), "value": np.float32(-0.0)}
+    model = graph_model([node("Pad", ["x", "pads", "value"], ["y"])], {"x": (3,)}, ["y"], held)
+    [found] = run_network(compiled(model), {"x": np.ones(3, np.float32)})
+    assert np.signbit(found).tolist() == [True, False, False, False, True, True]
+
+
 def test_only_a_run_may_know_the_values_of_rows(rng: np.random.Generator) -> None:
     held: dict[str, Array] = {"at": ints(2, -1, 7), "depth": np.asarray(5, np.int64)}
     one = node("OneHot", ["at", "depth", "values"], ["y"])

@@ -420,9 +420,9 @@ def test_sizes_that_no_input_tells_are_refused() -> None:
         (lambda d: d["outputs"][0]["shape"].__setitem__(0, ["sum", *[[1, "n"]] * 300]),
          "too many parts"),
         (lambda d: d["outputs"][0].update(shape=[1] * 9), "cannot have the shape"),
-        (lambda d: d["inputs"][0].update(bound=[[3, 1]]), "cannot be from 3 to 1"),
-        (lambda d: d["inputs"][0].update(bound=[]), "is not a bound of"),
-        (lambda d: d["inputs"][0].update(bound=[[0, 1]] * 9), "cannot have 9 bounds"),
+        (lambda d: d["inputs"][0].update(bound=[[3, 1]]), "cannot have the bounds"),
+        (lambda d: d["inputs"][0].update(bound=[]), "cannot have the bounds"),
+        (lambda d: d["inputs"][0].update(bound=[[0, 1]] * 9), "cannot have the bounds"),
         (lambda d: d.update(interface=1), "another version of ansorpy: interface"),
     ],
 )  # fmt: skip

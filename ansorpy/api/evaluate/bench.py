@@ -28,8 +28,7 @@ from ansorpy.evaluation.profile import CallTime
 from ansorpy.measure.gpu.devices import gpus_of
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.options import with_arguments
-from ansorpy.paths import path_of
-from ansorpy.quantities import whole_of
+from ansorpy.quantities import path_of, whole_of
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.forms import stem_of
 from ansorpy.runtime.library.shared_library import read_library

@@ -17,7 +17,7 @@ from ansorpy.api.request import Request
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.options import Argument, declared, those
-from ansorpy.paths import path_of
+from ansorpy.quantities import path_of
 from ansorpy.target import Target
 
 __all__ = ["Lookup"]

@@ -21,7 +21,7 @@ from ansorpy.evaluation.page.results import read_bench, read_verified
 from ansorpy.evaluation.page.write import demand_charts, write_page
 from ansorpy.evaluation.verify import Verification
 from ansorpy.options import with_arguments
-from ansorpy.paths import path_of
+from ansorpy.quantities import path_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.writable import demand_writable
 

@@ -30,8 +30,7 @@ from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from ansorpy.evaluation.randomize import random_weights as with_random_weights
 from ansorpy.evaluation.verify import DEFAULT_TOLERANCE, Verification, compare_outputs
 from ansorpy.options import with_arguments
-from ansorpy.paths import path_of
-from ansorpy.quantities import is_real, whole_of
+from ansorpy.quantities import is_real, path_of, whole_of
 from ansorpy.runtime.model import Model
 from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize

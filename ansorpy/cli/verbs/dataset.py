@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from itertools import chain
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -21,10 +20,9 @@ from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
 from ansorpy.config import seed_or_default
 from ansorpy.cost.split_kinds import Split
-from ansorpy.errors import Interrupted, UsageError
+from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
 from ansorpy.options import declared
-from ansorpy.quantities import seconds_of
 from ansorpy.target import Target
 from ansorpy.writable import demand_writable, write_whole
 
@@ -131,9 +129,9 @@ def _record(
     networks: list[Path], output: Path | None, random: int, programs: int, time_limit: str | None,
     threads: int | None, target: str, seed: int, quiet: bool, sizes: SizeArguments,
 ) -> None:  # fmt: skip
-    from ansorpy.api.dataset import network_tasks, random_tasks, record_dataset
+    from ansorpy.api.dataset import network_tasks, random_tasks
     from ansorpy.api.request import Request
-    from ansorpy.cli.interrupt import graceful_interrupt
+    from ansorpy.cli.recording import record
     from ansorpy.tasks.record import RecordOptions
 
     if output is None:
@@ -146,22 +144,11 @@ def _record(
             hint="name .onnx files, or a number of random networks: --random 100",
         )
     request = Request.of(effort="none", target=target, threads=threads, seed=seed)
-    with graceful_interrupt() as interrupt:
-        try:
-            found = record_dataset(
-                output,
-                chain(network_tasks(networks, request, **sizes), random_tasks(random, request)),
-                request.target,
-                RecordOptions(programs=programs, seed=seed),
-                time_limit_s=inf if time_limit is None else seconds_of(time_limit),
-                listener=(lambda _: None) if quiet else partial(print, flush=True),
-                is_stopped=lambda: interrupt.requested,
-            )
-            interrupt.stop_here()
-        except KeyboardInterrupt:
-            said = f"interrupted; the programs so far are in {output}"
-            raise Interrupted(said, hint="the same command continues") from None
-    print(f"{output}: {len(found)} programs of {len(found.tasks)} tasks")
+    sources = chain(network_tasks(networks, request, **sizes), random_tasks(random, request))
+    record(
+        output, sources, request.target, RecordOptions(programs=programs, seed=seed), time_limit,
+        quiet=quiet,
+    )  # fmt: skip
 
 
 def _train(

@@ -16,7 +16,6 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.extents import extent_of
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.sizes import told_by
-from ansorpy.size_bounds import Bound, bound_of
 
 __all__ = ["DimSpec", "Metadata", "ProgramSpec", "TensorSpec", "read_metadata"]
 
@@ -50,7 +49,7 @@ class TensorSpec(_Part):
     name: str
     shape: tuple[int | list[Any], ...]
     dtype: ElementType
-    bound: Bound | None = None
+    bound: tuple[tuple[int, int], ...] | None = None
 
 
 class AliasSpec(_Part):
@@ -153,8 +152,8 @@ class Metadata(_Part):
             for port in (*self.input_ports, *self.output_ports):
                 if len(port.shape) > MAX_RANK or any(least(extent) < 0 for extent in port.shape):
                     raise ValueError(f"{port.name} cannot have the shape {port.shape}")
-                if port.bound is not None:
-                    _check_bound(port.bound, port)
+                if port.bound is not None and not _fits(port.bound, port):
+                    raise ValueError(f"{port.name} cannot have the bounds {port.bound}")
             stated = (d for name, d in self.named_dims.items() if name not in self.counted)
             told_by(self.input_ports, tuple(stated))
             _check_aliases(self.port_aliases, self.input_ports, self.output_ports)
@@ -163,11 +162,10 @@ class Metadata(_Part):
         return self
 
 
-def _check_bound(bound: Bound, port: Port) -> None:
-    """Raise ``ValueError`` or :class:`UsageError` if *bound* cannot be that of *port*."""
-    bound_of(bound, port.name)
-    if len(bound) > 1 and port.shape != (len(bound),):
-        raise ValueError(f"{port.name} cannot have {len(bound)} bounds")
+def _fits(bound: Sequence[tuple[int, int]], port: Port) -> bool:
+    """Whether *bound* can be that of *port*: one range for all of its elements, or one for each."""
+    count_fits = len(bound) == 1 or port.shape == (len(bound),)
+    return bool(bound) and count_fits and all(0 <= low <= high for low, high in bound)
 
 
 def _check_aliases(

@@ -133,8 +133,7 @@ def main_parameters(
         writes = written.get(param.buffer, False)
         apart = param.buffer not in module.overlapping
         found.append(Parameter(param.buffer, f"%arg{position}", align, writes, apart))
-    offsets = list(module.storage.shared.values())
-    apart = len(set(offsets)) == len(offsets)  # else some use the same bytes one after the other
+    apart = not module.storage.shares_bytes
     for position, buffer in enumerate(module.storage.shared):
         found.append(Parameter(buffer, f"%shared{position}", ALIGNMENT_BYTES, True, apart))
     return found
