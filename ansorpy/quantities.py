@@ -120,7 +120,7 @@ def latency_of(latency: float | str) -> float:
 
 def bytes_of(size: int | str) -> int:
     """The bytes in ``1GiB``, ``512MiB``, ``2GB`` or ``4096``; a number is bytes already."""
-    if is_real(size) and 0 <= size < inf:
+    if isinstance(size, Real) and not isinstance(size, bool) and 0 <= size < inf:
         return int(size)
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(size).strip())
     if not isinstance(size, str) or match is None or match[2] not in _BYTES:

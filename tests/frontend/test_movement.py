@@ -197,7 +197,7 @@ def test_the_padding_of_a_run_is_of_the_type(kind: int, rng: np.random.Generator
 
 
 def test_a_padding_with_zeros_keeps_their_sign() -> None:
-    held: dict[str, Array] = {"pads": ints(1, 2), "value": np.float32(-0.0)}
+    held: dict[str, Array] = {"pads": ints(1, 2), "value": np.asarray(-0.0, np.float32)}
     model = graph_model([node("Pad", ["x", "pads", "value"], ["y"])], {"x": (3,)}, ["y"], held)
     [found] = run_network(compiled(model), {"x": np.ones(3, np.float32)})
     assert np.signbit(found).tolist() == [True, False, False, False, True, True]

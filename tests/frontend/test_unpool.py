@@ -15,10 +15,10 @@ from tests.graph.executor import (
     Array,
     assert_same_as_onnxruntime,
     compiled,
-    peer,
     run_network,
     run_reference,
 )
+from tests.peer import peer
 
 PLACES = {"y1": TensorProto.INT64}
 POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
