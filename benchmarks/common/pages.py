@@ -13,12 +13,26 @@ from ansorpy.target import machine_name
 from ansorpy.version import __version__
 from benchmarks.common.cells import markdown
 
-__all__ = ["into", "marks", "publish"]
+__all__ = ["between_marks", "into", "marked", "marks", "publish"]
 
 
 def marks(name: str) -> tuple[str, str]:
     """The marks around what the benchmark *name* writes."""
     return f"<!-- {name} -->", f"<!-- end of {name} -->"
+
+
+def between_marks(text: str, name: str) -> str:
+    """What the benchmark *name* wrote into *text*; empty if it wrote nothing."""
+    begin, end = marks(name)
+    _, found, rest = text.partition(f"{begin}\n")
+    section, closed, _ = rest.partition(f"\n{end}")
+    return section if found and closed else ""
+
+
+def marked(section: str, name: str) -> str:
+    """*section* between the marks of *name*."""
+    begin, end = marks(name)
+    return f"{begin}\n{section}\n{end}"
 
 
 def into(text: str, section: str, name: str) -> str:
@@ -32,7 +46,7 @@ def into(text: str, section: str, name: str) -> str:
     _, closed, after = rest.partition(end)
     if not (found and closed):
         raise UsageError("the document has no place for the tables", hint=f"add {begin} {end}")
-    return f"{before}{begin}\n{section}\n{end}{after}"
+    return f"{before}{marked(section, name)}{after}"
 
 
 def publish(tables: Sequence[Table], name: str, page: Path | None) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.race import live, recorded
-from benchmarks.race.bars import bars
 from benchmarks.race.metaschedule import STAGE as METASCHEDULE
 from benchmarks.race.part_pages import write_part_pages
 from benchmarks.race.schedulers import STAGE as SCHEDULERS
@@ -30,9 +29,8 @@ def race(docs: Path = DOCS) -> Study:
     """The race, whose page is written into *docs*."""
     stages = (*recorded.STAGES, *live.STAGES, SCHEDULERS, UNTUNED, METASCHEDULE)
     results = docs / "results"
-    return Study(
-        "race", "The race", ABOUT, results / "race.md", stages, bars, results / "race_tables.md"
-    )
+    page, tables = results / "race.md", results / "race_tables.md"
+    return Study("race", "The race", ABOUT, page, stages, tables)
 
 
 def main(arguments: Sequence[str] | None = None, docs: Path = DOCS) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 
 from ansorpy.errors import MissingDependency
@@ -15,10 +16,10 @@ from benchmarks.race.tvm_engine import tune_with_tvm
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.standings import figure
-from benchmarks.study.study import Section, Stage, StudySettings
+from benchmarks.study.study import Bar, Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject, timed_in_turns
 
-__all__ = ["STAGE", "METASCHEDULE", "SUBJECTS", "ours_text", "side_by_side"]
+__all__ = ["STAGE"]
 
 SUBJECTS = (
     "GMM.512x512x512.b1", "C2D.56x56.64-64.k3s1.b1", "DEP.112x112.32-32.k3s1.b1",
@@ -39,17 +40,12 @@ def _key(stage: str, settings: StudySettings, name: str) -> str:
 
 
 def _beside_key(settings: StudySettings, name: str) -> str:
-    return f"{_key('beside', settings, name)}/{ours_text(settings, name)}"
+    return f"{_key('beside', settings, name)}/{_ours_text(settings, name)}"
 
 
-def ours_text(settings: StudySettings, name: str) -> str:
+def _ours_text(settings: StudySettings, name: str) -> str:
     """How long our search for *name* takes, as in ``5s``."""
     return _heat(settings, name).limit.text
-
-
-def side_by_side(settings: StudySettings, outcomes: Outcomes, name: str) -> Value | None:
-    """What the job that times both on *name* found, with the limits of *settings*."""
-    return outcomes.value(_beside_key(settings, name))
 
 
 def _jobs(settings: StudySettings) -> Sequence[Job]:
@@ -92,19 +88,23 @@ def _contender(subject: Subject, library: Path) -> Contender:
 
 
 def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
-    rows, notes = [], []
+    rows: list[tuple[str, ...]] = []
+    notes: list[str] = []
+    bars: list[Bar] = []
     for name in settings.subjects(SUBJECTS):
         key = _key("metaschedule", settings, name)
         tuning = outcomes.value(key)
-        value = side_by_side(settings, outcomes, name)
+        value = outcomes.value(_beside_key(settings, name))
         failures = outcomes.failures(*key.split("/"))
         notes += [f"Failed: {k}, {why.splitlines()[0]}" for k, why in failures.items()]
         if value is None:
             continue
         times = value["median_ms"]
         ours, theirs = times.get(OURS), times.get(METASCHEDULE)
+        if theirs is not None and _heat(settings, name).where.is_operator:
+            bars.append(_bar(f"{name}, ms after {_ours_text(settings, name)}", ours, theirs))
         rows.append((
-            name, _ms(ours), ours_text(settings, name), _ms(theirs),
+            name, _ms(ours), _ours_text(settings, name), _ms(theirs),
             "" if tuning is None else f"{figure(tuning['seconds'])}s",
             "" if tuning is None else tuning["functions"],
             "" if ours is None or theirs is None else f"{theirs / ours:.2f}",
@@ -114,7 +114,13 @@ def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     heading = ("", f"{OURS} ms", "after", f"{METASCHEDULE} ms", "after", "functions", "ratio")
     trials = settings.trials or TRIALS
     text = f"{METASCHEDULE} measures {trials} programs of each task; above 1, ours is faster."
-    return Section("\n\n".join((text, *notes)), markdown(heading, rows))
+    return Section("\n\n".join((text, *notes)), markdown(heading, rows), bars=bars)
+
+
+def _bar(what: str, ours: float | None, theirs: float) -> Bar:
+    asked = f"under {figure(theirs)}, {METASCHEDULE}'s"
+    said = "no program" if ours is None else figure(ours)
+    return Bar(what, asked, said, (inf if ours is None else ours) < theirs)
 
 
 def _ms(value: float | None) -> str:

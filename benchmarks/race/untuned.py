@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from statistics import geometric_mean
@@ -10,15 +10,16 @@ from statistics import geometric_mean
 import ansorpy as ap
 from ansorpy.cost.models import MODELS
 from benchmarks.common.cells import markdown
+from benchmarks.race.contestant import Contestant
 from benchmarks.race.live import FIVE
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes, Value
 from benchmarks.study.plots import grouped_bars
 from benchmarks.study.standings import figure
-from benchmarks.study.study import Section, Stage, StudySettings
+from benchmarks.study.study import Bar, Section, Stage, StudySettings
 from benchmarks.study.tuned import Subject, timed_in_turns
 
-__all__ = ["CLOSED_FORM", "STAGE", "untuned_ms", "untuned_times"]
+__all__ = ["STAGE", "untuned_times"]
 
 CLOSED_FORM = "analytic"
 """The model that needs no measurements of any machine, which the others are compared with."""
@@ -57,7 +58,7 @@ def _compiled(subject: Subject, model: str) -> Value:
     return {"records": db.name}
 
 
-def untuned_ms(settings: StudySettings, outcomes: Outcomes, name: str) -> dict[str, float]:
+def _untuned_ms(settings: StudySettings, outcomes: Outcomes, name: str) -> dict[str, float]:
     """Milliseconds of network *name* by model, of the final with the most of them."""
     found = outcomes.values("untuned_final", str(settings.threads), name)
     return max((dict(value["median_ms"]) for value in found.values()), key=len, default={})
@@ -67,14 +68,14 @@ def untuned_times(settings: StudySettings, outcomes: Outcomes) -> dict[str, dict
     """The same by model and network."""
     found: dict[str, dict[str, list[float]]] = {}
     for name in settings.subjects(FIVE):
-        for model, ms in untuned_ms(settings, outcomes, name).items():
+        for model, ms in _untuned_ms(settings, outcomes, name).items():
             found.setdefault(model, {})[name] = [ms]
     return found
 
 
 def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     names = settings.subjects(FIVE)
-    times = {name: untuned_ms(settings, outcomes, name) for name in names}
+    times = {name: _untuned_ms(settings, outcomes, name) for name in names}
     times = {name: found for name, found in times.items() if CLOSED_FORM in found}
     if not times:
         return Section()
@@ -90,9 +91,16 @@ def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
     best = max(models, key=lambda model: _gain(times, model))
     text = f"{best} chooses best: {_gain(times, best):.2f} times the speed of {CLOSED_FORM}."
     tables = markdown(("", *times), rows) + f"\n\nIn brackets: speed relative to {CLOSED_FORM}."
-    return Section(
-        text, tables, {"untuned": grouped_bars(bars, f"speed relative to {CLOSED_FORM}")}
-    )
+    pictures = {"untuned": grouped_bars(bars, f"speed relative to {CLOSED_FORM}")}
+    return Section(text, tables, pictures, list(_bars(times)))
+
+
+def _bars(times: Mapping[str, Mapping[str, float]]) -> Iterator[Bar]:
+    """The default model is to choose better than the closed form."""
+    default = Contestant.default().cost_model
+    if gain := _gain(times, default):
+        what = f"speed by {default}, relative to {CLOSED_FORM}"
+        yield Bar(what, "above 1", f"{gain:.2f} over {len(times)} networks", gain > 1)
 
 
 def _gain(times: Mapping[str, Mapping[str, float]], model: str) -> float:

@@ -60,14 +60,17 @@ def _run(study: Study, options: argparse.Namespace, also: Written | None) -> int
 
 def _write(study: Study, settings: StudySettings, outcomes: Outcomes, also: Written | None) -> None:
     written = pages(study, settings, outcomes)
-    for old in study.pictures.glob(f"{study.name}_*.svg"):
-        old.unlink()
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    for picture in study.pictures.glob(f"{study.name}_*.svg"):
+        if picture.name not in written[study.page]:
+            picture.unlink()
     if also is not None:
         also(settings, outcomes)
     say(f"wrote {study.page}")
+    for other in sorted(outcomes.others, key=lambda one: (one.code, one.machine)):
+        say(f"it leaves out outcomes of {other.code} (--code) on {other.machine}")
 
 
 def _settings(options: argparse.Namespace) -> StudySettings:

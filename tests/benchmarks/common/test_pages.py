@@ -8,13 +8,14 @@ import pytest
 
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table
-from benchmarks.common.pages import into, marks, publish
+from benchmarks.common.pages import between_marks, into, marks, publish
 
 
 def test_tables_go_between_the_marks_again_and_again() -> None:
     begin, end = marks("a.benchmark")
     once = into(f"before\n{begin}\nold\n{end}\nafter\n", "new", "a.benchmark")
     assert once == f"before\n{begin}\nnew\n{end}\nafter\n"
+    assert between_marks(once, "a.benchmark") == "new" and not between_marks(once, "a")
     assert into(once, "newer", "a.benchmark") == f"before\n{begin}\nnewer\n{end}\nafter\n"
     with pytest.raises(UsageError, match="no place for the tables"):
         into(f"{end} {begin}", "new", "a.benchmark")
