@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 __all__ = [
-    "OURS", "Measured", "engine_ms", "engines_of", "markdown", "milliseconds", "two_digits",
+    "OURS", "Measured", "engine_ms", "engines_of", "markdown", "milliseconds", "table_rows",
+    "two_digits",
 ]  # fmt: skip
 
 OURS = "ansorpy"
@@ -55,3 +56,10 @@ def markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a Markdown table."""
     lines = [heading, ["---"] * len(heading), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def table_rows(text: str) -> list[tuple[str, ...]]:
+    """The rows of the tables in *text*, their headings too."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    rows = [tuple(cell.strip() for cell in line.strip("|").split(" | ")) for line in lines]
+    return [row for row in rows if set(row) != {"---"}]

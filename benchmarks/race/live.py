@@ -17,7 +17,9 @@ from benchmarks.study.standings import figure, learnt, standings_table
 from benchmarks.study.study import Section, Stage, StudySettings
 from benchmarks.study.tuned import Limit, Subject, reached_s, timed_in_turns, tuned
 
-__all__ = ["FIVE", "QUICK_S", "STAGES", "Heat", "network_limit", "ratios", "strategy_heats"]
+__all__ = [
+    "FIVE", "STAGES", "Heat", "network_heats", "network_limit", "ratios", "strategy_heats",
+]  # fmt: skip
 
 TASKS = (
     "GMM.512x512x512.b1", "C2D.56x56.64-64.k1s1.b1", "C2D.14x14.256-256.k3s1.b1",
@@ -91,7 +93,8 @@ def strategy_heats(settings: StudySettings) -> Sequence[Heat]:
     ]
 
 
-def _networks(names: Sequence[str], settings: StudySettings) -> Sequence[Heat]:
+def network_heats(settings: StudySettings, names: Sequence[str] = NETWORKS) -> Sequence[Heat]:
+    """Those of networks, of the stage ``networks`` unless they are named."""
     return [
         Heat(name, network_limit(settings), seed, settings)
         for seed in range(settings.seeds or 1)
@@ -165,7 +168,7 @@ def _failed(heats: Sequence[Heat], outcomes: Outcomes) -> list[str]:
 def _quick_section(settings: StudySettings, outcomes: Outcomes) -> Section:
     """How long the default search needs until the end is near."""
     rows = []
-    for heat in _networks(FIVE, settings):
+    for heat in network_heats(settings, FIVE):
         value = outcomes.value(heat.key(Contestant.default()))
         if value is not None:
             end_ms = value["best_ms"]
@@ -197,13 +200,13 @@ STAGES = (
     Stage(
         "networks", "Strategies on networks",
         "Three networks, each strategy for the same wall-clock time.",
-        lambda s: _jobs(_networks(NETWORKS, s), _racing(s)),
-        lambda s, o: _section("networks", _networks(NETWORKS, s), o),
+        lambda s: _jobs(network_heats(s), _racing(s)),
+        lambda s, o: _section("networks", network_heats(s), o),
     ),
     Stage(
         "quick", "What effort quick reaches",
         "Five networks with the default search: how soon the time of the end is near.",
-        lambda s: [heat.run(Contestant.default()) for heat in _networks(FIVE, s)],
+        lambda s: [heat.run(Contestant.default()) for heat in network_heats(s, FIVE)],
         _quick_section,
     ),
 )  # fmt: skip

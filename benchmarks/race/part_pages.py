@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import geometric_mean, median
 
-from benchmarks.common.cells import markdown
-from benchmarks.common.pages import into, marks
+from benchmarks.common.cells import markdown, table_rows
+from benchmarks.common.pages import between_marks, into, marks
 from benchmarks.race.contestant import Contestant
-from benchmarks.race.live import ratios, strategy_heats
+from benchmarks.race.live import network_heats, ratios, strategy_heats
 from benchmarks.race.recorded import needed
 from benchmarks.race.replay import FRACTIONS
 from benchmarks.race.schedulers import trials_needed
@@ -26,7 +26,7 @@ FOLDERS = {
     "scheduler": "schedulers", "transfer": "transfers",
 }  # fmt: skip
 STAGES = {
-    "strategy": "spaces strategies", "cost_model": "models untuned", "selector": "selectors",
+    "strategy": "spaces strategies networks", "cost_model": "models untuned", "selector": "selectors",
     "scheduler": "schedulers",
 }  # fmt: skip
 PLAINEST = {
@@ -38,24 +38,20 @@ HEADING, MARK = "## What we saw", "benchmarks.race"
 def write_part_pages(docs: Path, settings: StudySettings, outcomes: Outcomes) -> list[Path]:
     """Fill the section :data:`HEADING` of every page in *docs*; return those that changed.
 
-    A page of a part that has no outcome keeps the figures that it has, and the code they name.
+    What has no outcome keeps the figures that its page has, and the code they name.
     """
     changed = []
     for kind, folder in FOLDERS.items():
         for page in sorted((docs / folder).glob("*.md")):
             before = page.read_text()
-            seen = _seen(kind, page.stem, settings, outcomes)
-            if f"{HEADING}\n" not in before or (seen is None and _is_filled(before)):
+            if f"{HEADING}\n" not in before:
                 continue
-            after = _filled(before, seen or _not_seen(kind))
+            kept = table_rows(between_marks(before, MARK))
+            after = _filled(before, _seen(kind, page.stem, settings, outcomes, kept))
             if after != before:
                 page.write_text(after)
                 changed.append(page)
     return changed
-
-
-def _is_filled(text: str) -> bool:
-    return marks(MARK)[0] in text
 
 
 def _filled(text: str, seen: str) -> str:
@@ -69,28 +65,42 @@ def _filled(text: str, seen: str) -> str:
     return into(text, seen, MARK)
 
 
-def _seen(kind: str, name: str, settings: StudySettings, outcomes: Outcomes) -> str | None:
-    """A table row for each measure of the part, beside the default and the plainest one."""
-    if kind not in STAGES:
-        return None
-    names = tuple(dict.fromkeys((name, Contestant.default().parts[kind], PLAINEST[kind])))
-    rows = [
-        (what, *(_mean(scores, one, name) for one in names))
-        for what, scores in _measures(kind, settings, outcomes)
-        if name in scores
-    ]
-    if not rows:
-        return None
-    table = markdown(("geometric means", *(f"`{one}`" for one in names)), rows)
-    codes = {o.code for o in outcomes if any(name in part.split(":") for part in o.parts)}
-    where = f"{outcomes.conditions.machine}; ansorpy {', '.join(sorted(codes))}"
-    return f"{table}\n\n{where}; [the race](../../results/race.md)."
+def _seen(
+    kind: str,
+    name: str,
+    settings: StudySettings,
+    outcomes: Outcomes,
+    kept: Sequence[tuple[str, ...]],
+) -> str:
+    """A table row for each measure of the part, beside the default and the plainest one.
 
-
-def _not_seen(kind: str) -> str:
+    Args:
+        kept: The rows of the page's table, its heading first.
+    """
     if kind not in STAGES:
         return "Not raced: what it gains depends on the records that there are."
-    return f"No results yet: `python -m benchmarks.race --stage {STAGES[kind]} report`."
+    names = tuple(dict.fromkeys((name, Contestant.default().parts[kind], PLAINEST[kind])))
+    heading = ("geometric means", *(f"`{one}`" for one in names), "measured")
+    rows = {row[0]: row for row in kept[1:]} if kept and kept[0] == heading else {}
+    for what, scores in _measures(kind, settings, outcomes):
+        if name in scores:
+            means = (_mean(scores, one, name) for one in names)
+            rows[what] = (what, *means, _origin(outcomes, name, scores[name]))
+    if not rows:
+        return f"No results yet: `python -m benchmarks.race --stage {STAGES[kind]} report`."
+    return f"{markdown(heading, list(rows.values()))}\n\n[The race](../../results/race.md)."
+
+
+def _origin(outcomes: Outcomes, name: str, subjects: Iterable[str]) -> str:
+    """The machine and the versions of the code with which a part was measured on *subjects*."""
+    where = set(subjects)
+    found = [
+        o for o in outcomes
+        if where & set(o.parts)
+        and (any(name in part.split(":") for part in o.parts) or name in (o.value or ()))
+    ]  # fmt: skip
+    codes = sorted({outcome.code for outcome in found})
+    return ", ".join((*sorted({outcome.machine for outcome in found}), *codes))
 
 
 def _measures(
@@ -104,8 +114,11 @@ def _measures(
     trials = {one.parts[kind]: spaces for one, spaces in found.items() if one.is_of(kind)}
     yield "trials to 99 % on recorded spaces", trials
     if kind == "strategy":
-        times = ratios(strategy_heats(settings), outcomes)
-        yield "time / fastest, on this machine", {n.split(":")[0]: t for n, t in times.items()}
+        for where, heats in (
+            ("on this machine", strategy_heats(settings)), ("networks", network_heats(settings)),
+        ):  # fmt: skip
+            times = ratios(heats, outcomes)
+            yield f"time / fastest, {where}", {n.split(":")[0]: t for n, t in times.items()}
     if kind == "cost_model":
         yield "ms of networks with effort none", untuned_times(settings, outcomes)
 

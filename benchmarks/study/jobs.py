@@ -120,8 +120,7 @@ def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, sa
 
     False if it needs what is not installed, so that it is left for a later call.
     """
-    found = _Found({}, monotonic() - began, 0.0)
-    reason = ""
+    found, reason = None, ""
     try:
         found = future.result()
     except MissingDependency as error:
@@ -133,13 +132,13 @@ def _keep(job: Job, future: Future[_Found], outcomes: Outcomes, began: float, sa
         reason = "its process ended without an answer"
     except Exception as error:  # a part that users registered may raise anything
         reason = f"{type(error).__name__}: {error}"
-    value = None if reason else dict(found.value)
+    seconds = monotonic() - began if found is None else found.seconds
     outcome = Outcome.now(
-        job.key, outcomes.conditions, value=value, error=reason, seconds=found.seconds,
-        others=round(found.others, 3),
+        job.key, outcomes.conditions, value=found and dict(found.value), error=reason,
+        seconds=seconds, others=round(found.others, 3) if found else 0.0,
     )  # fmt: skip
     outcomes.add(outcome)
-    say(f"{job.key}: {reason or f'{found.seconds:.1f} s'}")
+    say(f"{job.key}: {reason or f'{seconds:.1f} s'}")
     return True
 
 
