@@ -66,8 +66,15 @@ class Context:
 
     def some(self, groups: Iterable[Scored], n: int) -> tuple[Candidate, ...]:
         """At most *n* random candidates of *groups* that have not been measured."""
-        left = self.new(c for group in groups for c in group.candidates())
-        return tuple(left[at] for at in self.rng.permutation(len(left))[:n])
+        rows = [(group, np.array([row])) for group in groups for row in range(len(group))]
+        picked: dict[Key, Candidate] = {}
+        for at in self.rng.permutation(len(rows)):
+            if len(picked) == n:
+                break
+            group, row = rows[at]
+            for candidate in self.new(group.rows(row).candidates()):
+                picked.setdefault(candidate.key, candidate)
+        return tuple(picked.values())
 
     def pool(self, found: Iterable[Scored], sampled: Iterable[Scored], n: int) -> Pool:
         """The pool of the best new candidates *found*, and of random ones of those *sampled*."""

@@ -53,6 +53,8 @@ def test_the_example_compiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     CUSTOM.remove(NAME)
     assert main(["show", str(path), "--plugin", str(EXAMPLE), *same]) == 0
     assert capsys.readouterr().out.endswith(f" --plugin {EXAMPLE}\n")
+    CUSTOM.remove(NAME)
+    assert main(["report", str(path), "--plugin", str(EXAMPLE), *same]) == 0
     model = ap.load(library)
     weight = onnx.numpy_helper.to_array(network.graph.initializer[0])
     x = np.random.default_rng(1).standard_normal((7, 24)).astype(np.float32)

@@ -237,6 +237,8 @@ def test_doctor_lists_the_parts_of_a_search_and_of_a_plugin(
     assert {"grid", "droplet"} <= {line[1] for line in lines if line[0] == "--strategy"}
     assert main(["doctor", "--plugin", str(plugin)]) == 2
     assert "--plugin is for the list of parts" in capsys.readouterr().err
+    assert main(["doctor", "--parts", "--environment"]) == 2
+    assert "--parts and --environment are two lists" in capsys.readouterr().err
 
 
 def test_wrong_parts_are_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,8 @@ def doctor(
 
     if plugin and not parts:
         raise UsageError("--plugin is for the list of parts", hint="add --parts, or leave it out")
+    if environment and parts:
+        raise UsageError("--parts and --environment are two lists", hint="ask for one of them")
     if environment:
         _list(environment_table(), as_json)
         return

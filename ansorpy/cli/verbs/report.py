@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Unpack
 
 import typer
 
 from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson
+from ansorpy.cli.options import AsJson, Plugins
 from ansorpy.config import database_or_default
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import show
@@ -48,6 +49,7 @@ def report(
     ] = None,
     *,
     as_json: AsJson = False,
+    plugin: Plugins = None,
     **arguments: Unpack[LookupArguments],
 ) -> None:
     """Summarize a tuning database: best time of each task, failures by kind with a first reason.
@@ -60,6 +62,7 @@ def report(
     given = [name for name, value in {**of_page, **of_run}.items() if value is not None]
     if html is None and given:
         raise UsageError(f"{given[0]} is for a page", hint="name its file: --html out.html")
+    load_plugins(plugin or ())
     if trace is not None:
         _trace(database, run, trace)
     if html is not None:
@@ -68,14 +71,17 @@ def report(
         page = written(html, model, run=run, bench=bench, verified=verify, **arguments)
         print(f"wrote {page}")
     if html is None and trace is None:
-        _summarize(database, None if model is None else _calls(model, arguments), as_json)
+        calls = None if model is None else _calls(model, plugin or (), arguments)
+        _summarize(database, calls, as_json)
 
 
-def _calls(model: Path, arguments: LookupArguments) -> Mapping[str, float]:
+def _calls(
+    model: Path, plugins: Sequence[Path], arguments: LookupArguments
+) -> Mapping[str, float]:
     """The calls of each task of *model*, by its key."""
     from ansorpy.api.evaluate.lookup import Lookup
 
-    return Lookup(model, **arguments).project.most_calls
+    return Lookup(model, plugins=plugins, **arguments).project.most_calls
 
 
 def _trace(path: Path, run: int | None, trace: Path) -> None:

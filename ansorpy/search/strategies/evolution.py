@@ -18,7 +18,6 @@ from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
 from ansorpy.search.population import (
     Candidate,
-    Key,
     Pool,
     Scored,
     best_groups,
@@ -109,7 +108,7 @@ class Evolution:
             pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
         }
         best = islice(pairs.in_turns(offers, self._shares), 4 * n)
-        return Pool(tuple(best), tuple(_random(newcomers, n, context)))
+        return Pool(tuple(best), context.some(newcomers, n))
 
     def prepare(self, context: Context, n: int) -> None:
         """Breed generations ahead; the next :meth:`ask` scores them again and breeds one more.
@@ -347,18 +346,3 @@ def _reaching(
 
 def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:
     return list({g.sketch.key: g.sketch for g in groups}.values())
-
-
-def _random(groups: Sequence[Scored], n: int, context: Context) -> list[Candidate]:
-    """*n* unmeasured candidates of the first generation, drawn uniformly."""
-    total = sum(len(g) for g in groups)
-    picked: dict[Key, Candidate] = {}
-    for at in context.rng.permutation(total)[: 4 * n]:
-        for group in groups:
-            if at < len(group):
-                [candidate] = group.rows(np.array([at])).candidates()
-                break
-            at -= len(group)
-        if candidate.key not in context.measured:
-            picked.setdefault(candidate.key, candidate)
-    return list(picked.values())[:n]
