@@ -40,7 +40,8 @@ from ansorpy.search.task_search import SearchOptions
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import TaskOutcome, TuneOptions, WeightedTask, tune_tasks
+from ansorpy.tasks.outcome import TaskOutcome
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from benchmarks.common.command import command_line
 from benchmarks.common.pages import publish
 from benchmarks.zoo.light import light_model

@@ -10,8 +10,8 @@ from ansorpy.api.request import Request
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.measure.records.database import Database
 from ansorpy.search.events import Event
+from ansorpy.tasks.outcome import Tuning
 from ansorpy.tasks.trial_plan import TrialPlan
-from ansorpy.tasks.tune import Tuning
 
 __all__ = ["PeerTimed", "Planned", "Tuned"]
 

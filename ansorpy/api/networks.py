@@ -43,7 +43,7 @@ from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
-from ansorpy.tasks.tune import Tuning
+from ansorpy.tasks.outcome import Tuning
 
 __all__ = [
     "Finished", "NetworkSpec", "Networks", "compile", "compile_many", "open_networks",

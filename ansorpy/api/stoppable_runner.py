@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
@@ -24,6 +26,11 @@ class StoppableRunner:
     def computing(self) -> AbstractContextManager[None]:
         """Hold the cores shared while computing, if the runner times on this machine."""
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
+
+    def wait_for(self, work: Future[Any]) -> None:
+        """Time nothing until *work* has ended, if the runner times on this machine."""
+        if isinstance(self.runner, Sharing):
+            self.runner.wait_for(work)
 
     def start(self, threads: int) -> None:
         """Start the workers for tasks with *threads* threads, if the runner has some to start."""

@@ -43,11 +43,12 @@ from ansorpy.search.history import Best
 from ansorpy.search.population import score
 from ansorpy.target import Target
 from ansorpy.tasks.objective import TunedNetwork
+from ansorpy.tasks.outcome import Tuning
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
 from ansorpy.tasks.predict_build import Made, Making
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.trial_plan import TrialPlan, before, plan
-from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
+from ansorpy.tasks.tune import WeightedTask, tune_tasks
 
 __all__ = ["Chosen", "Tuner", "open_tuner"]
 

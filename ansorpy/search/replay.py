@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
@@ -51,6 +52,12 @@ class ReplayedTrials(Trials):
 
     def computing(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def beside(self, work: Callable[[], T]) -> Future[T]:
+        """Compute it now: nothing is built."""
+        done = Future[T]()
+        done.set_result(work())
+        return done
 
     def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
         """Store nothing, here and in the methods below: the recorded run already did."""

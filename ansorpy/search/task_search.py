@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import TaskHistory
 from ansorpy.search.population import (
     Candidate,
+    Pool,
     SketchSource,
     by_sketch,
     different,
@@ -103,14 +104,23 @@ class TaskSearch:
             self.options.transfer.begin(model)
         self._seeds: list[Candidate] | None = None
         """Unmeasured candidates from records; None before these were read."""
+        self._asked: Future[Pool] | None = None
+        """The strategy's candidates for the next round, if it was asked for them ahead."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
 
-    def step(self, n: int, *, ahead: bool = False) -> int:
+    def step(
+        self,
+        n: int,
+        *,
+        ahead: bool = False,
+        beside: Callable[[], Future[Any] | None] | None = None,
+    ) -> int:
         """Run one round of at most *n* trials; return how many were spent.
 
         If *ahead*, a strategy that can (:class:`Preparing`) prepares for the next round while this
         one is measured, unless this one includes the default schedule: whether all its candidates
-        are measured shows only then.
+        are measured shows only then.  *beside* starts other work when building begins; the model
+        does not change before it has ended.
 
         The first round of several trials ends with the default schedule, so that the result is
         never slower than that; it is skipped when it is certain to be slower.  If all earlier
@@ -124,9 +134,10 @@ class TaskSearch:
         failed = self.history.trials > 0 and self.history.best is None
         with_default = self.default_pending and (n > 1 or failed or not picked)
         held_back = picked[n - 1 :] if with_default else []
-        found = self._measure(
-            picked[: len(picked) - len(held_back)], n if ahead and not with_default else 0
-        )
+        if ahead and not with_default and isinstance(self.strategy, Preparing):
+            prepare = partial(self.strategy.prepare, self.context, n)
+            beside = partial(self.trials.beside, prepare)
+        found = self._measure(picked[: len(picked) - len(held_back)], beside)
         if with_default:
             self.default_pending = False
             if not self._measured_default():
@@ -137,12 +148,21 @@ class TaskSearch:
         self._report(Phase.MEASURED, _correlation(found))
         return self.history.trials - before
 
-    def _pick(self, n: int) -> list[Candidate]:
-        """Choose what to measure next, alternating between transfer source and strategy.
+    def ask_ahead(self, n: int) -> Future[Pool] | None:
+        """Ask the strategy for the candidates of a round of *n* trials beside the next builds.
 
-        Either may be wrong about a whole round: the model has seen no measurements yet, and
-        schedules made for other shapes may not suit these.  All scores are those of today's model.
+        None if it was asked already, or if the round needs none of its candidates.
         """
+        if self._asked is not None:
+            return None
+        with self.trials.computing(), profiled(Activity.SEARCH):
+            wanted = n - len(self._next_seeds(n))
+        if wanted:
+            self._asked = self.trials.beside(partial(self.strategy.ask, self.context, wanted))
+        return self._asked
+
+    def _next_seeds(self, n: int) -> list[Candidate]:
+        """The candidates from records of a round of *n* trials, without scores."""
         if self._seeds is None:
             transfer = self.options.transfer
             hinted = self._hinted() if transfer.own else []
@@ -150,11 +170,23 @@ class TaskSearch:
             self._seeds = different([*hinted, *first])
         self._seeds = self.context.new(self._seeds)
         begun = self.history.trials
-        seeds = self._seeds[: (begun + n) // 2 - begun // 2]
-        seeds = scored_again(seeds, self.task, self.context.model)
+        return self._seeds[: (begun + n) // 2 - begun // 2]
+
+    def _pick(self, n: int) -> list[Candidate]:
+        """Choose what to measure next, alternating between transfer source and strategy.
+
+        Either may be wrong about a whole round: the model has seen no measurements yet, and
+        schedules made for other shapes may not suit these.  The scores are those of today's model,
+        or of the one before if the strategy was asked ahead.
+        """
+        begun = self.history.trials
+        seeds = scored_again(self._next_seeds(n), self.task, self.context.model)
         if len(seeds) == n:
             return seeds
-        pool = self.strategy.ask(self.context, n - len(seeds))
+        asked, self._asked = self._asked, None
+        pool = None if asked is None else asked.result()
+        if pool is None or not self.context.new(pool.candidates()):
+            pool = self.strategy.ask(self.context, n - len(seeds))
         pool = with_deviations(pool, self.task, self.context.model, self._fastest)
         pool = replace(pool, measured=self.context.measured)
         chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)
@@ -165,7 +197,7 @@ class TaskSearch:
         one, other = (new, seeds) if begun % 2 == 0 else (seeds, new)
         picked = different(in_turns(one, other))
         if not picked:  # a round of one trial may have left all seeds for later
-            picked = scored_again(self._seeds[:n], self.task, self.context.model)
+            picked = scored_again((self._seeds or [])[:n], self.task, self.context.model)
         self.exhausted = not picked and not pool.more
         return picked
 
@@ -232,11 +264,14 @@ class TaskSearch:
             self.history.replace_finalists(again)
         self._report(Phase.RETIMED)
 
-    def _measure(self, picked: Sequence[Candidate], following: int = 0) -> list[_Found]:
+    def _measure(
+        self,
+        picked: Sequence[Candidate],
+        beside: Callable[[], Future[Any] | None] | None = None,
+    ) -> list[_Found]:
         """Measure the candidates; one whose program cannot be built counts as a failed trial.
 
-        Meanwhile prepares for a *following* round of so many trials (0: none).  Leaves out those
-        cut off by the time limit.
+        Leaves out those cut off by the time limit.  Waits for what *beside* starts.
         """
         found: list[_Found] = []
         states: dict[State, Candidate] = {}
@@ -251,8 +286,11 @@ class TaskSearch:
                 end = TrialEnd(candidate.sketch.state, result, record=record)
                 found.append((candidate, end))
                 self._count(end)
-        with self._preparing(following):
-            ends = self._run(list(states))
+        started = None if beside is None else beside()
+        ends = self._run(list(states))
+        if started is not None:
+            with profiled(Activity.SEARCH):
+                started.result()
         found += zip(states.values(), ends, strict=True)
         return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
 
@@ -262,18 +300,6 @@ class TaskSearch:
         ends = self.trials.run(self.task, states, self._count)
         self.measuring_s += self.trials.journal.seconds() - began_s
         return ends
-
-    @contextmanager
-    def _preparing(self, n: int) -> Iterator[None]:
-        """Meanwhile, the strategy prepares to be asked for *n* candidates, if it can."""
-        if not n or not isinstance(self.strategy, Preparing):
-            yield
-            return
-        with ThreadPoolExecutor(1, thread_name_prefix="ansorpy-search") as thread:
-            prepared = thread.submit(self.strategy.prepare, self.context, n)
-            yield
-            with profiled(Activity.SEARCH):
-                prepared.result()
 
     def _count(self, end: TrialEnd) -> None:
         self.history.add(end)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
@@ -25,6 +28,8 @@ from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
 
 __all__ = ["MeasuredTrials", "Trials"]
+
+T = TypeVar("T")
 
 
 class Trials(ABC):
@@ -98,6 +103,13 @@ class Trials(ABC):
         """A context held while searching and training, but not while anything is measured."""
 
     @abstractmethod
+    def beside(self, work: Callable[[], T]) -> Future[T]:
+        """Have *work* computed beside the builds of the next trials, where that disturbs no timing.
+
+        The caller waits for it before anything that it reads changes.
+        """
+
+    @abstractmethod
     def begin(self, task: Task) -> None:
         """Have the workers for *task* start, so that they are ready when it has candidates."""
 
@@ -149,6 +161,20 @@ class MeasuredTrials(Trials):
 
     def computing(self) -> AbstractContextManager[None]:
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
+
+    @cached_property
+    def _thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, thread_name_prefix="ansorpy-search")
+
+    def beside(self, work: Callable[[], T]) -> Future[T]:
+        def computed() -> T:
+            with self.computing():
+                return work()
+
+        started = self._thread.submit(computed)
+        if isinstance(self.runner, Sharing):
+            self.runner.wait_for(started)
+        return started
 
     def begin(self, task: Task) -> None:
         if isinstance(self.runner, Starting):

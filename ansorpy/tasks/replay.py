@@ -20,6 +20,7 @@ from ansorpy.measure.run.interfaces import BuildService
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.search.replay import ReplayedTrials
+from ansorpy.tasks.outcome import TaskOutcome
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.recorded_request import (
     RecordedPart,
@@ -32,7 +33,7 @@ from ansorpy.tasks.recorded_request import (
     place_of,
     read_request,
 )
-from ansorpy.tasks.tune import TaskOutcome, TuneOptions, WeightedTask, tune_with_trials
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_with_trials
 
 __all__ = ["Rerun", "TaskRerun", "rerun"]
 

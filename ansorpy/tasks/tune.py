@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, inf
 
 import numpy as np
@@ -20,8 +21,7 @@ from ansorpy.measure.records.journal import Journal
 from ansorpy.measure.run.interfaces import Runner
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.history import Best, TaskHistory
-from ansorpy.search.population import SketchSource
+from ansorpy.search.population import Pool, SketchSource
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
 from ansorpy.tasks.budget import Budget
@@ -34,39 +34,24 @@ from ansorpy.tasks.objective import (
     with_gradients,
 )
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
+from ansorpy.tasks.outcome import Ending, TaskOutcome, Tuning
 from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
 from ansorpy.tasks.pretrain import pretrain
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.recorded_request import preset_name, request_of
-from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.scheduler import Foreseeing, TaskScheduler, first_round
 from ansorpy.tasks.schedulers.gradient import Gradient
-from ansorpy.tasks.task_trials import TaskTrials, trials_of_tasks
+from ansorpy.tasks.task_trials import trials_of_tasks
 from ansorpy.tasks.trial_plan import expected_shares
 
-__all__ = [
-    "PATIENCE", "Ending", "TaskOutcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks",
-    "tune_with_trials",
-]  # fmt: skip
+__all__ = ["PATIENCE", "TuneOptions", "WeightedTask", "tune_tasks", "tune_with_trials"]
 
 PATIENCE = 4
 """Rounds without a correct program after which a task is dropped.
 
 Differs: TVM drops a task after one round, but its rounds have 64 trials.
 """
-
-
-class Ending(Enum):
-    """Why a run stopped measuring."""
-
-    TRIALS = "all trials of the budget were spent"
-    TIME = "the time limit was reached"
-    OBJECTIVE = "the objective has nothing more to gain"
-    NOTHING_LEFT = (
-        "every task has no new candidates, stopped improving, is near its roofline or never gave "
-        "a correct program"
-    )
-    INTERRUPTED = "the user stopped it"
 
 
 @dataclass(frozen=True)
@@ -96,34 +81,6 @@ class TuneOptions:
     round_size: int | None = None
     retime: bool = True
     ahead: bool = False
-
-
-@dataclass(frozen=True)
-class TaskOutcome:
-    """The result of tuning for one task; ``best`` is None if it never got a trial.
-
-    ``trials``: those it got, compared with the plan.
-    """
-
-    task: Task
-    best: Best | None
-    history: TaskHistory
-    trials: TaskTrials
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """Result of a tuning run: outcomes in the order of the tasks.
-
-    ``interrupted``: whether the user stopped the run.
-    ``ended``: why measuring stopped.
-    ``seconds``: time of each activity of the run; they add up to its duration.
-    """
-
-    outcomes: tuple[TaskOutcome, ...]
-    interrupted: bool = False
-    ended: Ending = Ending.NOTHING_LEFT
-    seconds: Mapping[Activity, float] = field(default_factory=dict)
 
 
 def tune_tasks(
@@ -270,8 +227,9 @@ class _Run:
             ahead = self.options.ahead and self._expects_more(at, size, left_s)
             search = self.searches[at]
             before_s = search.measuring_s
+            beside = partial(self._ask_ahead, at, size, fitting, left_s)
             with until(self._moment(reserved_s)):
-                spent = search.step(size, ahead=ahead)
+                spent = search.step(size, ahead=ahead, beside=beside)
             self.trials.note_times(self.profiler.take_spans())
             after_s = self._left_s(reserved_s)
             if left_s is not None and after_s is not None:
@@ -287,6 +245,24 @@ class _Run:
         if left_s is None or history.best is None:
             return True
         return self.pace.round_s(at, not history.rounds, 1) <= left_s
+
+    def _ask_ahead(
+        self, at: int, size: int, tasks: Sequence[TaskProgress], left_s: float | None
+    ) -> Future[Pool] | None:
+        """Ask for the candidates of the round that will follow this one, if of another task.
+
+        This round of *size* trials of task *at* changes nothing about that but the model that all
+        tasks share.  If *at* is chosen again, the candidates stay for a later round.
+        """
+        others = [*tasks]
+        others[at] = replace(tasks[at], alive=False, resting=False)
+        found = first_round(others)
+        if found is None and isinstance(self.scheduler, Foreseeing):
+            found = self.scheduler.likely_next(others)
+        if found is None or not self._expects_more(found.task, size, left_s):
+            return None
+        asked = self.options.round_size or self.pace.size(found.task, others, left_s)
+        return self.searches[found.task].ask_ahead(min(asked, self._allowed(found.task)))
 
     def _expects_more(self, at: int, size: int, left_s: float | None) -> bool:
         """Whether the budget will allow another round after one of *size* trials of task *at*."""

@@ -113,7 +113,7 @@ def _curves_section(settings: StudySettings, outcomes: Outcomes) -> Section:
     results, rows, drawn = _results(settings, outcomes), [], []
     for name in settings.subjects(NAMES):
         value = outcomes.value(_curve_key(settings, name))
-        if value is None:
+        if value is None or not value["points"]:
             continue
         points, best_ms = value["points"], value["best_ms"]
         peers = [t.median_ms for e, t in results[name].engines.items() if e != OURS] \

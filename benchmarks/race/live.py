@@ -170,7 +170,7 @@ def _quick_section(settings: StudySettings, outcomes: Outcomes) -> Section:
     rows = []
     for heat in network_heats(settings, FIVE):
         value = outcomes.value(heat.key(Contestant.default()))
-        if value is not None:
+        if value is not None and value["points"]:
             end_ms = value["best_ms"]
             near = (reached_s(value["points"], (1 + within) * end_ms) for within in WITHIN)
             rows.append((

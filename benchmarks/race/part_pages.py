@@ -26,8 +26,8 @@ FOLDERS = {
     "scheduler": "schedulers", "transfer": "transfers",
 }  # fmt: skip
 STAGES = {
-    "strategy": "spaces strategies networks", "cost_model": "models untuned", "selector": "selectors",
-    "scheduler": "schedulers",
+    "strategy": "spaces strategies networks", "cost_model": "models untuned",
+    "selector": "selectors", "scheduler": "schedulers",
 }  # fmt: skip
 PLAINEST = {
     "strategy": "random", "cost_model": "random", "selector": "top_k", "scheduler": "round_robin",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -119,7 +120,11 @@ def tuned(
 ) -> Value:
     """Tune *subject* from nothing; ``points`` are those of its curve.
 
-    The records are kept for :func:`timed_in_turns`.
+    The records are kept for :func:`timed_in_turns`.  A network has a curve once all its tasks have
+    been measured; until then, a compiled one has predicted programs for the others.
+
+    Raises:
+        UsageError: No program of an operator was measured.
     """
     db = subject.records(name)
     db.parent.mkdir(parents=True, exist_ok=True)
@@ -134,13 +139,13 @@ def tuned(
     request = replace(request, preset=preset)
     with open_tuner(request) as tuner:
         tuner.tune(*_weights(subject, request))
-    if not curve.points:
+    if subject.is_operator and not curve.points:
         db.unlink()  # a final would time a program that was only predicted
         raise UsageError(f"{name} found no program in {limit.text}", hint="give it more time")
     return {
         "points": curve.points,
         "trials": curve.trials,
-        "best_ms": curve.points[-1][2],
+        "best_ms": curve.points[-1][2] if curve.points else inf,
         "records": db.name,
     }
 

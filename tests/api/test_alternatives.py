@@ -26,7 +26,8 @@ from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.alternatives import SETTLED
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
+from ansorpy.tasks.outcome import Ending, Tuning
+from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.graph.attentions import transformer
 from tests.peer import peer
 from tests.search.runners import FormulaRunner

@@ -23,7 +23,8 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Objective
 from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
-from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
+from ansorpy.tasks.outcome import Ending, Tuning
+from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.graph.nets import Net
 from tests.search.runners import FormulaRunner
 from tests.search.small import EVOLUTION

@@ -30,10 +30,10 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.outcome import Ending, Tuning
 from ansorpy.tasks.predict import PredictOptions
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.trial_plan import Before
-from ansorpy.tasks.tune import Ending, Tuning
 from tests import workloads
 from tests.measure.definitions import matmul
 from tests.run_native import run_native

@@ -11,8 +11,8 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best, TaskHistory
 from ansorpy.target import Target
+from ansorpy.tasks.outcome import TaskOutcome
 from ansorpy.tasks.task_trials import TaskTrials
-from ansorpy.tasks.tune import TaskOutcome
 from benchmarks import warm
 from tests.search.tasks import scale
 

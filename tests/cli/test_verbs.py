@@ -31,7 +31,7 @@ from ansorpy.graph.alternatives import DOUBT
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
 from ansorpy.rates import Rates
-from ansorpy.tasks.tune import Ending
+from ansorpy.tasks.outcome import Ending
 from tests.frontend.models import graph_model, node
 from tests.graph.attentions import transformer
 from tests.traces import assert_is_trace

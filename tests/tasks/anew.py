@@ -8,7 +8,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.interfaces import Runner
 from ansorpy.search.events import Listener, silent
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import TuneOptions, Tuning, WeightedTask, tune_tasks
+from ansorpy.tasks.outcome import Tuning
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 
 __all__ = ["tune_anew"]
 

@@ -75,9 +75,7 @@ def report(
         _summarize(database, calls, as_json)
 
 
-def _calls(
-    model: Path, plugins: Sequence[Path], arguments: LookupArguments
-) -> Mapping[str, float]:
+def _calls(model: Path, plugins: Sequence[Path], arguments: LookupArguments) -> Mapping[str, float]:
     """The calls of each task of *model*, by its key."""
     from ansorpy.api.evaluate.lookup import Lookup
 

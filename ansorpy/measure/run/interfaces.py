@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
@@ -103,6 +104,9 @@ class Sharing(Protocol):
 
     def computing(self) -> AbstractContextManager[None]:
         """A context held while this process computes; entering it waits for others' timing runs."""
+
+    def wait_for(self, work: Future[Any]) -> None:
+        """Time nothing until *work* has ended, which computes beside builds; returns at once."""
 
 
 class Machines(Runner, Retimer, Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from cachetools import LRUCache
 
@@ -177,6 +177,7 @@ class LocalRunner(BuildingRunner):
         self._clients: dict[tuple[int, ...], RunClient] = {}
         self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
         self._expected: list[Future[None]] = []
+        self._computing: list[Future[Any]] = []
         self._shared = SharedCores()
         self.is_closing = False
 
@@ -211,6 +212,10 @@ class LocalRunner(BuildingRunner):
                 folder = self.options.lock_folder
                 held.enter_context(lock_cores(usable_cores(), folder, shared=True))
             yield
+
+    def wait_for(self, work: Future[Any]) -> None:
+        """Time nothing until *work* has ended, which computes beside builds; returns at once."""
+        self._computing.append(work)
 
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
         """Build *candidates* of *task* and make its reference in the background.
@@ -354,16 +359,26 @@ class LocalRunner(BuildingRunner):
                 f"the reference of {task.name or task.key} cannot be built, so no "
                 f"candidate can be checked: {built.reason}"
             )
-        with lock_cores(client.cores or (), self.options.lock_folder), profiled(Activity.CHECK):
+        with self.computing(), profiled(Activity.CHECK):
             client.make_reference(task, built)
 
     @contextmanager
     def _alone(self, task: Task) -> Iterator[None]:
+        self._finish_computing()
         with (
             lock_cores(self._client(task).cores or (), self.options.lock_folder),
             self._shared.observed(task.threads),
         ):
             yield
+
+    def _finish_computing(self) -> None:
+        """Wait for what computes beside builds; raises :class:`OutOfTime`."""
+        limit_s = left_s()
+        with profiled(Activity.SEARCH):
+            _, pending = wait(self._computing, None if limit_s == inf else max(limit_s, 0.0))
+        if pending:
+            raise OutOfTime
+        self._computing.clear()
 
     def _client(self, task: Task) -> RunClient:
         return self._client_on(self.cores(task.threads))

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from functools import partial
 from math import inf
@@ -481,6 +482,18 @@ class HeldUp:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def test_timing_waits_for_what_computes_beside_builds(tmp_path: Path) -> None:
+    work = Future[None]()
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path), PlantedBuilder()) as local:
+        local.wait_for(work)
+        with until(time.monotonic() + 0.2):
+            [cut] = local.measure(TASK, [planted_state(DAG, "good")], incumbent_s=None)
+        assert cut.kind is TrialKind.CUT
+        threading.Timer(0.2, work.set_result, [None]).start()
+        [timed] = local.measure(TASK, [planted_state(DAG, "good")], incumbent_s=None)
+        assert timed.ok and work.done()
 
 
 def test_leaving_makes_no_reference_any_more() -> None:
