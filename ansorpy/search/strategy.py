@@ -106,7 +106,8 @@ class Strategy(Protocol):
 
         A call takes at most about a second, however large the space.  A pool that is too small
         because the time ran out sets ``more``.  Otherwise, one without new candidates ends the
-        search.
+        search.  With several tasks, it is called in a thread while another task's programs are
+        built; nothing else uses the strategy, the model or *context* meanwhile.
         """
 
     def tell(self, found: Results) -> None:

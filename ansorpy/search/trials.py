@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 from ansorpy.errors import ForeignFile
@@ -23,6 +23,8 @@ from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Building, Retimer, Runner, Sharing, Starting
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
+from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.profiler import Span
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
@@ -167,13 +169,17 @@ class MeasuredTrials(Trials):
         return ThreadPoolExecutor(1, thread_name_prefix="ansorpy-search")
 
     def beside(self, work: Callable[[], T]) -> Future[T]:
+        sharing = self.runner if isinstance(self.runner, Sharing) else None
+        # A runner of other machines may have a node on this one.
+        on_cores = partial(lock_cores, usable_cores(), shared=True)
+
         def computed() -> T:
-            with self.computing():
+            with on_cores() if sharing is None else sharing.computing():
                 return work()
 
         started = self._thread.submit(computed)
-        if isinstance(self.runner, Sharing):
-            self.runner.wait_for(started)
+        if sharing is not None:
+            sharing.wait_for(started)
         return started
 
     def begin(self, task: Task) -> None:
