@@ -123,7 +123,7 @@ class BuildingRunner(RunnerBase):
         self, task: Task, candidates: Sequence[State]
     ) -> Iterator[Sequence[Built | MeasureResult]]:
         """Build *candidates* and hold the devices to run them; all are CUT if time is up first."""
-        builds = self.build(task, candidates)
+        builds = self._build_turn(task, candidates)
         with ExitStack() as held:
             try:
                 if any(isinstance(build, Built) for build in builds):
@@ -132,6 +132,12 @@ class BuildingRunner(RunnerBase):
             except OutOfTime:
                 builds = [out_of_time()] * len(builds)
             yield builds
+
+    def _build_turn(
+        self, task: Task, candidates: Sequence[State]
+    ) -> Sequence[Built | MeasureResult]:
+        """Build *candidates*, and what else running them needs."""
+        return self.build(task, candidates)
 
     @abstractmethod
     def _prepare(self, task: Task) -> None:
@@ -344,6 +350,13 @@ class LocalRunner(BuildingRunner):
         self._settle()
         self._prepare(task)
         return self._client(task).reference(task)
+
+    def _build_turn(
+        self, task: Task, candidates: Sequence[State]
+    ) -> Sequence[Built | MeasureResult]:
+        """Build *candidates*, and beside them a reference that is not known yet."""
+        needed = () if self._client(task).has_reference(task) else (reference_state(task.dag),)
+        return self.build(task, [*candidates, *needed])[: len(candidates)]
 
     def _prepare(self, task: Task) -> None:
         """Make the reference of *task* unless it is known; raises :class:`OutOfTime`."""

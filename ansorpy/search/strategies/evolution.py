@@ -36,7 +36,7 @@ from ansorpy.search.variety import Tried, varied
 
 __all__ = ["Evolution", "crossover", "genes"]
 
-_SCOUTS_A_TRIAL = 4
+_SCOUTS_A_TRIAL = 2.5
 """How many scouts a first round has at most for each trial; it has those of two trials at least."""
 
 

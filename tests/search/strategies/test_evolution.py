@@ -78,7 +78,7 @@ class Asked(SketchSampler):
 
 @pytest.mark.parametrize(
     ("trials", "sketches", "generations"),
-    [(1, 8, 2), (2, 8, 2), (3, 12, 3), (4, 16, 4), (64, 16, 4)],
+    [(1, 5, 2), (2, 5, 2), (3, 8, 2), (4, 10, 3), (64, 16, 4)],
 )
 def test_the_first_round_of_few_trials_is_short(
     trials: int, sketches: int, generations: int
