@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import pytest
 
@@ -59,6 +59,12 @@ def test_a_function_shows_what_it_takes() -> None:
     doc = inspect.getdoc(area) or ""
     assert "    width: How wide it is.\n    tall_name: A name. Long" in doc
     assert "**arguments" not in doc and max(map(len, doc.splitlines())) <= 100
+
+
+def test_a_function_refuses_what_it_does_not_take() -> None:
+    unknown: dict[str, Any] = {"depth": 1}
+    with pytest.raises(UsageError, match='no option "depth"(.|\n)*height, width, tall_name'):
+        area(2, **unknown)
 
 
 def test_given_arguments_are_completed_split_and_checked() -> None:
