@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,11 @@ def test_a_model_in_memory_is_verified(network: Path, compiled: CompiledModel) -
     assert found.ok and repr(found) == "<Verification net against onnxruntime: ok>"
     found.demand()
     assert ap.verify(compiled, network, against="reference").ok
+
+
+def test_a_result_is_json_whatever_the_tolerance_is(network: Path, compiled: CompiledModel) -> None:
+    found = ap.verify(compiled, network, tolerance=np.float64(1e-3))
+    assert json.loads(json.dumps(found.to_dict()))["outputs"][0]["ok"] is True
 
 
 @pytest.mark.parametrize("against", ["onnxruntime", "reference"])
@@ -177,6 +183,21 @@ def test_bench_exports_a_model_and_names_its_peers(
     assert repr(found) == "<Comparison net, 1 thread: ansorpy 1.500 ms, onnxruntime 1.500 ms>"
     assert "onnxruntime" in str(found) and "<table" in found._repr_html_()
     assert found.to_dict()["engines"]["ansorpy"]["median_ms"] == 1.5
+
+
+def test_processes_of_engines_get_plain_numbers(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def compare(contenders: list[Contender], **options: object) -> dict[str, Timing]:
+        sent.extend(json.dumps(dict(c.arguments)) for c in contenders)
+        return {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
+
+    monkeypatch.setattr(benching, "compare", compare)
+    one: Any = np.int64(1)
+    ap.bench(network, against=["reference"], threads=one, seed=one)
+    assert len(sent) == 2 and all('"threads": 1' in text for text in sent)
 
 
 def test_bench_keeps_tuners_from_the_gpus_of_its_target(
