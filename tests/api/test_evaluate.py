@@ -253,6 +253,13 @@ def test_the_report_shows_one_size(tmp_path: Path) -> None:
         ap.report(tmp_path / "page.html", bench=several)
 
 
+def test_a_report_of_all_tasks_is_told_nothing_about_a_network(tmp_path: Path) -> None:
+    about: tuple[dict[str, Any], ...] = ({"dims": {"n": 8}}, {"threads": 2}, {"target": "sm_90"})
+    for given in about:
+        with pytest.raises(UsageError, match=rf"\({next(iter(given))}= in Python\) is for a net"):
+            ap.report(tmp_path / "page.html", **given)
+
+
 def test_no_tuner_uses_the_cores_of_a_profile_or_a_trace(
     network: Path, compiled: CompiledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
