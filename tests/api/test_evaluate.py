@@ -152,6 +152,14 @@ def test_wrong_arguments_of_a_timing(network: Path, given: dict[str, Any], messa
         ap.bench(network, **given)
 
 
+@pytest.mark.parametrize("shape", ["38", b"38", 3])
+def test_what_is_no_shape_is_refused(network: Path, shape: Any) -> None:
+    takers: tuple[Callable[..., Any], ...] = (ap.verify, ap.bench)
+    for called in takers:
+        with pytest.raises(UsageError, match=f"^{shape!r} is not the shape of x\nhint"):
+            called(network, shapes={"x": shape})
+
+
 def test_paths_are_paths(network: Path, compiled: CompiledModel) -> None:
     model: Any = onnx.load(network)
     takers: tuple[Callable[..., Any], ...] = (ap.verify, ap.bench)
