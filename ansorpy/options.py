@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "Argument", "Option", "completed", "declared", "parameters", "those",
+    "Argument", "Option", "completed", "declared", "parameters", "stated", "those",
     "values_by_name", "with_arguments",
 ]  # fmt: skip
 
@@ -136,6 +136,11 @@ def values_by_name(
             )
         found[name] = value
     return found
+
+
+def stated(kind: type, given: Mapping[str, object]) -> list[Argument]:
+    """The arguments that *kind* declares and *given* has, with another value than the default."""
+    return [a for a in declared(kind) if (value := given.get(a.name)) and value != a.option.default]
 
 
 def those(kind: type, given: Mapping[str, object]) -> dict[str, Any]:

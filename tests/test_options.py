@@ -12,6 +12,7 @@ from ansorpy.options import (
     Option,
     completed,
     declared,
+    stated,
     those,
     values_by_name,
     with_arguments,
@@ -70,6 +71,8 @@ def test_a_function_refuses_what_it_does_not_take() -> None:
 def test_given_arguments_are_completed_split_and_checked() -> None:
     assert completed(Sizes, {"width": 1}) == {"width": 1, "tall_name": None}
     assert those(Sizes, {"width": 1, "other": 2}) == {"width": 1}
+    given = {"width": 3, "tall_name": "x", "other": 2}
+    assert [argument.name for argument in stated(Sizes, given)] == ["tall_name"]
     with pytest.raises(UsageError, match='no option "depth"(.|\n)*width, tall_name'):
         completed(Sizes, {"depth": 1})
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ansorpy.aliases import named_alias
 from ansorpy.constants import constant_text, named_constant
 from ansorpy.errors import UsageError
-from ansorpy.options import Option, declared
+from ansorpy.options import Option, stated
 from ansorpy.registry import Choice
 from ansorpy.size_bounds import AnyBound, bound_text, named_bound
 from ansorpy.size_ranges import AnySize, named_dim, named_shape, shape_text, size_text
@@ -274,9 +274,8 @@ def demand_no_network(given: Mapping[str, object]) -> None:
     Raises:
         UsageError: One says something about a network, and there is none.
     """
-    for argument in declared(LookupArguments):
-        value = given.get(argument.name)
-        if argument.name != "db" and value not in (None, argument.option.default):
+    for argument in stated(LookupArguments, given):
+        if argument.name != "db":
             raise UsageError(
                 f"{argument.flag} ({argument.name}= in Python) is for a network",
                 hint="name its file, too",

@@ -77,6 +77,8 @@ def test_a_library_is_verified(network: Path, compiled: CompiledModel, tmp_path:
     assert ap.verify(ap.load(library), network, seed=3).ok
     with pytest.raises(UsageError, match="the comparison needs the network it was made from"):
         ap.verify(library)
+    with pytest.raises(UsageError, match="the precision is fixed in the library(.|\n)*--precision"):
+        ap.verify(library, network, precision="strict")
 
 
 def test_a_model_is_verified_with_the_values_of_known_inputs(tmp_path: Path) -> None:
