@@ -73,7 +73,8 @@ def random_value(
         low, high = np.asarray(bound).T
         if np.issubdtype(dtype, np.floating):
             low = np.maximum(low, 1)
-        return rng.integers(low, high + 1, shape or None).astype(dtype).reshape(shape)
+        drawn = rng.integers(low, high, shape or None, endpoint=True)
+        return drawn.astype(dtype).reshape(shape)
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)
     return rng.standard_normal(shape, dtype=np.float32).astype(dtype)
