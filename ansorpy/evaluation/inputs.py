@@ -52,9 +52,7 @@ def random_feeds(ports: Iterable[Port], seed: int) -> dict[str, np.ndarray]:
 
     The same *seed* and name give the same value in every process.
     """
-    return {
-        p.name: random_value(fixed_all(p.shape), p.dtype, seed, p.name, p.bound) for p in ports
-    }
+    return {p.name: random_value(fixed_all(p.shape), p.dtype, seed, p.name, p.bound) for p in ports}
 
 
 def random_value(

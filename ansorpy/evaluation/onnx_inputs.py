@@ -64,9 +64,7 @@ def input_specs(
     """
     usual = tensor_shapes(model, shapes, dims, bounds).usual
     held = known_bounds(bounds)
-    return [
-        Port(i.name, usual[i.name], _dtype(i), held.get(i.name)) for i in network_inputs(model)
-    ]
+    return [Port(i.name, usual[i.name], _dtype(i), held.get(i.name)) for i in network_inputs(model)]
 
 
 def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:

@@ -92,9 +92,7 @@ def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
     *shapes* has those that its ports leave open.
     """
     ports = model.get_inputs()
-    return random_feeds(
-        (replace(p, shape=tuple(shapes.get(p.name, p.shape))) for p in ports), seed
-    )
+    return random_feeds((replace(p, shape=tuple(shapes.get(p.name, p.shape))) for p in ports), seed)
 
 
 def ours_at(
