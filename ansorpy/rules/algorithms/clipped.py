@@ -154,5 +154,6 @@ def _padding(conv: Convolution) -> _Padding | None:
         axes = axes_in(part)
         if len(axes) != 1 or has_load(part):
             return None
-        conditions.setdefault(op.axes.index(*axes), []).append(part)
+        [axis] = axes
+        conditions.setdefault(op.axes.index(axis), []).append(part)
     return _Padding(op, op.body, conditions)
