@@ -37,7 +37,7 @@ def _from_file(name: str, path: str) -> Array:
     try:
         with open(path, "rb") as file:
             array: Array = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # numpy and its parser of headers raise a dozen kinds
         reason = getattr(error, "strerror", None) or "it is no .npy file"
         raise ForeignFile(
             f"cannot read the value of {name} in {path}: {reason}",

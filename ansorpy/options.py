@@ -11,18 +11,19 @@ follow from that declaration::
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "Argument", "Option", "completed", "declared", "parameters", "those",
+    "Argument", "Option", "completed", "declared", "parameters", "stated", "those",
     "values_by_name", "with_arguments",
 ]  # fmt: skip
 
@@ -104,12 +105,16 @@ def completed(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
         UsageError: An argument is not declared.
     """
     known = {argument.name: argument.option.default for argument in declared(kind)}
+    _demand_known(given, known)
+    return known | dict(given)
+
+
+def _demand_known(given: Iterable[str], known: Collection[str]) -> None:
     unknown = [name for name in given if name not in known]
     if unknown:
         raise UsageError(
             f'there is no option "{unknown[0]}"', hint=f"the options are {', '.join(known)}"
         )
-    return known | dict(given)
 
 
 def values_by_name(
@@ -131,6 +136,11 @@ def values_by_name(
             )
         found[name] = value
     return found
+
+
+def stated(kind: type, given: Mapping[str, object]) -> list[Argument]:
+    """The arguments that *kind* declares and *given* has, with another value than the default."""
+    return [a for a in declared(kind) if (value := given.get(a.name)) and value != a.option.default]
 
 
 def those(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
@@ -157,16 +167,23 @@ def parameters(
 
 
 def with_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Spell out the ``**arguments`` of *function* in its signature and its docstring.
+    """*function* with its ``**arguments`` spelled out in its signature and its docstring.
 
-    In the docstring, they replace the line ``**arguments``.
+    In the docstring, they replace the line ``**arguments``.  A call with any other argument raises
+    :class:`UsageError`.
     """
     written = inspect.signature(function).parameters
     name, kind, signature = parameters(function, _keyword)
     shown = [written.get(p.name, p) for p in signature.parameters.values()]
     function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     function.__doc__ = _explained(function.__doc__ or "", name, kind)
-    return function
+
+    @functools.wraps(function)
+    def checked(*positional: P.args, **given: P.kwargs) -> R:
+        _demand_known(given, signature.parameters)
+        return function(*positional, **given)
+
+    return checked
 
 
 def _keyword(argument: Argument) -> inspect.Parameter:

@@ -47,3 +47,10 @@ def test_a_file_of_several_arrays_holds_no_value(cut: int, tmp_path: Path) -> No
     path.write_bytes(path.read_bytes()[: path.stat().st_size - cut])
     with pytest.raises(ForeignFile, match="cannot read the value of m in .*it is no .npy file"):
         named_constant(f"m=@{path}")
+
+
+def test_a_file_whose_header_never_ends_holds_no_value(tmp_path: Path) -> None:
+    path, said = tmp_path / "m.npy", b"(" * 200
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(said).to_bytes(2, "little") + said)
+    with pytest.raises(ForeignFile, match="cannot read the value of m in .*it is no .npy file"):
+        named_constant(f"m=@{path}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import pytest
 
@@ -12,6 +12,7 @@ from ansorpy.options import (
     Option,
     completed,
     declared,
+    stated,
     those,
     values_by_name,
     with_arguments,
@@ -61,9 +62,17 @@ def test_a_function_shows_what_it_takes() -> None:
     assert "**arguments" not in doc and max(map(len, doc.splitlines())) <= 100
 
 
+def test_a_function_refuses_what_it_does_not_take() -> None:
+    unknown: dict[str, Any] = {"depth": 1}
+    with pytest.raises(UsageError, match='no option "depth"(.|\n)*height, width, tall_name'):
+        area(2, **unknown)
+
+
 def test_given_arguments_are_completed_split_and_checked() -> None:
     assert completed(Sizes, {"width": 1}) == {"width": 1, "tall_name": None}
     assert those(Sizes, {"width": 1, "other": 2}) == {"width": 1}
+    given = {"width": 3, "tall_name": "x", "other": 2}
+    assert [argument.name for argument in stated(Sizes, given)] == ["tall_name"]
     with pytest.raises(UsageError, match='no option "depth"(.|\n)*width, tall_name'):
         completed(Sizes, {"depth": 1})
 

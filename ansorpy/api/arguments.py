@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ansorpy.aliases import named_alias
 from ansorpy.constants import constant_text, named_constant
 from ansorpy.errors import UsageError
-from ansorpy.options import Option
+from ansorpy.options import Option, stated
 from ansorpy.registry import Choice
 from ansorpy.size_bounds import AnyBound, bound_text, named_bound
 from ansorpy.size_ranges import AnySize, named_dim, named_shape, shape_text, size_text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
     "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
-    "SizeArguments", "TaskArguments", "UNMEASURED", "demand_by_name",
+    "SizeArguments", "TaskArguments", "UNMEASURED", "demand_by_name", "demand_no_network",
 ]  # fmt: skip
 
 
@@ -266,6 +266,20 @@ class HostLookupArguments(HostTaskArguments, SizeArguments, total=False):
 
 class LookupArguments(HostLookupArguments, TaskArguments, total=False):
     """Arguments that identify the records of a network."""
+
+
+def demand_no_network(given: Mapping[str, object]) -> None:
+    """Check that those of *given* which are :class:`LookupArguments` name a database at most.
+
+    Raises:
+        UsageError: One says something about a network, and there is none.
+    """
+    for argument in stated(LookupArguments, given):
+        if argument.name != "db":
+            raise UsageError(
+                f"{argument.flag} ({argument.name}= in Python) is for a network",
+                hint="name its file, too",
+            )
 
 
 class ExportArguments(LookupArguments, NetworkArguments, total=False):

@@ -351,9 +351,9 @@ def compile_many(
     """
     if isinstance(networks, str | Path) or not isinstance(networks, Iterable):
         raise UsageError("networks are given by a list", hint="pass [network], or call compile")
-    if not networks:
-        raise UsageError("there is no network to compile")
     specs = [n if isinstance(n, NetworkSpec) else NetworkSpec(n) for n in networks]
+    if not specs:
+        raise UsageError("there is no network to compile")
     with shown(progress) as listener:
         request = Request.of(listener=listener, is_quiet=progress is False, **arguments)
         finished = tune_networks(open_networks(specs, request), request)

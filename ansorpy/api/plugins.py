@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,7 +15,7 @@ from ansorpy.registry import described_error
 __all__ = ["load_plugins"]
 
 
-def load_plugins(paths: Iterable[str | Path]) -> None:
+def load_plugins(paths: Collection[str | Path]) -> None:
     """Run scripts, or import modules, that register their own parts or operators.
 
     Parts are registered in :data:`ansorpy.PARTS`, operators by :func:`ansorpy.register_op`.
@@ -23,7 +23,7 @@ def load_plugins(paths: Iterable[str | Path]) -> None:
     Raises:
         UsageError: There is no such file or module, or one fails.
     """
-    if isinstance(paths, str | Path) or not isinstance(paths, Iterable):
+    if isinstance(paths, str | Path) or not isinstance(paths, Collection):
         raise UsageError("plugins are given by a list", hint="pass a list, such as ['ops.py']")
     for path in (path_of(given, "a plugin") for given in paths):
         is_module = path.suffix != ".py" and all(map(str.isidentifier, str(path).split(".")))

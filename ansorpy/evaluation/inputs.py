@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from shlex import quote
 
 import numpy as np
@@ -17,17 +16,7 @@ from ansorpy.runtime.ports import Port
 from ansorpy.size_bounds import Bound
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
-__all__ = ["InputSpec", "port_bounds", "port_shapes", "random_feeds", "random_value"]
-
-
-@dataclass(frozen=True)
-class InputSpec:
-    """One input of a program, with every dimension known, and the bounds of its elements."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
-    bound: Bound | None = None
+__all__ = ["port_bounds", "port_shapes", "random_feeds", "random_value"]
 
 
 def port_shapes(ports: Iterable[Port], sizes: Mapping[str, AnySize]) -> dict[str, tuple[int, ...]]:
@@ -58,9 +47,12 @@ def port_bounds(ports: Iterable[Port]) -> dict[str, Bound]:
     return {port.name: port.bound for port in ports if port.bound is not None}
 
 
-def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:
-    """One value per input; the same *seed* and name give the same value in every process."""
-    return {s.name: random_value(s.shape, s.dtype, seed, s.name, s.bound) for s in specs}
+def random_feeds(ports: Iterable[Port], seed: int) -> dict[str, np.ndarray]:
+    """A value within its bounds for each of *ports*, whose shapes are numbers.
+
+    The same *seed* and name give the same value in every process.
+    """
+    return {p.name: random_value(fixed_all(p.shape), p.dtype, seed, p.name, p.bound) for p in ports}
 
 
 def random_value(
@@ -79,7 +71,8 @@ def random_value(
         low, high = np.asarray(bound).T
         if np.issubdtype(dtype, np.floating):
             low = np.maximum(low, 1)
-        return rng.integers(low, high + 1, shape or None).astype(dtype).reshape(shape)
+        drawn = rng.integers(low, high, shape or None, endpoint=True)
+        return drawn.astype(dtype).reshape(shape)
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)
     return rng.standard_normal(shape, dtype=np.float32).astype(dtype)

@@ -10,10 +10,10 @@ import onnx
 from onnx import helper
 
 from ansorpy.errors import UsageError
-from ansorpy.evaluation.inputs import InputSpec
 from ansorpy.frontend.onnx import runnable_shapes
 from ansorpy.frontend.onnx.reader import read_file
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes, network_inputs
+from ansorpy.runtime.ports import Port
 from ansorpy.size_bounds import AnyBound, known_bounds
 from ansorpy.size_ranges import AnySize
 
@@ -52,7 +52,7 @@ def input_specs(
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
     bounds: Mapping[str, AnyBound] | None = None,
-) -> list[InputSpec]:
+) -> list[Port]:
     """The inputs a caller provides (not the initializers), with *shapes* and *dims* filled in.
 
     Where a dimension has a range, given or by default, it gets a usual size of that range.
@@ -64,9 +64,7 @@ def input_specs(
     """
     usual = tensor_shapes(model, shapes, dims, bounds).usual
     held = known_bounds(bounds)
-    return [
-        InputSpec(i.name, usual[i.name], _dtype(i), held.get(i.name)) for i in network_inputs(model)
-    ]
+    return [Port(i.name, usual[i.name], _dtype(i), held.get(i.name)) for i in network_inputs(model)]
 
 
 def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:

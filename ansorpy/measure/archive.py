@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -18,8 +19,9 @@ from ansorpy.writable import replacing
 __all__ = ["DAMAGE", "write_archive"]
 
 DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError,
+          OverflowError, SyntaxError, tokenize.TokenError,
           zipfile.BadZipFile, zlib.error, lzma.LZMAError)  # fmt: skip
-"""Raised by numpy and zipfile for foreign or damaged files."""
+"""Raised by numpy, its parser of headers and zipfile for foreign or damaged files."""
 
 
 def write_archive(path: Path, header: BaseModel, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -55,12 +55,12 @@ class Budget:
             if not is_kind(value):
                 words = "a" if is_time else "a whole"
                 raise UsageError(f"{said} must be {words} number, got {value!r}")
-            if not float(value) > 0:  # nan is not
+            if not value > 0:  # nan is not
                 raise UsageError(
                     f"{said} must be positive, got {value}",
                     hint='to measure nothing, use effort="none"',
                 )
-            if is_time and float(value) > LONGEST_S:
+            if is_time and value > LONGEST_S:
                 raise UsageError(
                     f"{said} must be at most {LONGEST_S:g} seconds, got {value}",
                     hint="for no time limit, limit the trials instead",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,11 @@ def test_a_model_in_memory_is_verified(network: Path, compiled: CompiledModel) -
     assert ap.verify(compiled, network, against="reference").ok
 
 
+def test_a_result_is_json_whatever_the_tolerance_is(network: Path, compiled: CompiledModel) -> None:
+    found = ap.verify(compiled, network, tolerance=np.float64(1e-3))
+    assert json.loads(json.dumps(found.to_dict()))["outputs"][0]["ok"] is True
+
+
 @pytest.mark.parametrize("against", ["onnxruntime", "reference"])
 def test_other_weights_are_found(
     network: Path, compiled: CompiledModel, tmp_path: Path, against: str
@@ -71,6 +77,8 @@ def test_a_library_is_verified(network: Path, compiled: CompiledModel, tmp_path:
     assert ap.verify(ap.load(library), network, seed=3).ok
     with pytest.raises(UsageError, match="the comparison needs the network it was made from"):
         ap.verify(library)
+    with pytest.raises(UsageError, match="the precision is fixed in the library(.|\n)*--precision"):
+        ap.verify(library, network, precision="strict")
 
 
 def test_a_model_is_verified_with_the_values_of_known_inputs(tmp_path: Path) -> None:
@@ -146,6 +154,14 @@ def test_wrong_arguments_of_a_timing(network: Path, given: dict[str, Any], messa
         ap.bench(network, **given)
 
 
+@pytest.mark.parametrize("shape", ["38", b"38", 3])
+def test_what_is_no_shape_is_refused(network: Path, shape: Any) -> None:
+    takers: tuple[Callable[..., Any], ...] = (ap.verify, ap.bench)
+    for called in takers:
+        with pytest.raises(UsageError, match=f"^{shape!r} is not the shape of x\nhint"):
+            called(network, shapes={"x": shape})
+
+
 def test_paths_are_paths(network: Path, compiled: CompiledModel) -> None:
     model: Any = onnx.load(network)
     takers: tuple[Callable[..., Any], ...] = (ap.verify, ap.bench)
@@ -177,6 +193,21 @@ def test_bench_exports_a_model_and_names_its_peers(
     assert repr(found) == "<Comparison net, 1 thread: ansorpy 1.500 ms, onnxruntime 1.500 ms>"
     assert "onnxruntime" in str(found) and "<table" in found._repr_html_()
     assert found.to_dict()["engines"]["ansorpy"]["median_ms"] == 1.5
+
+
+def test_processes_of_engines_get_plain_numbers(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def compare(contenders: list[Contender], **options: object) -> dict[str, Timing]:
+        sent.extend(json.dumps(dict(c.arguments)) for c in contenders)
+        return {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
+
+    monkeypatch.setattr(benching, "compare", compare)
+    one: Any = np.int64(1)
+    ap.bench(network, against=["reference"], threads=one, seed=one)
+    assert len(sent) == 2 and all('"threads": 1' in text for text in sent)
 
 
 def test_bench_keeps_tuners_from_the_gpus_of_its_target(
@@ -230,6 +261,13 @@ def test_the_report_shows_one_size(tmp_path: Path) -> None:
     several = SizesComparison("net", 2, [{"n": 1}, {"n": 2}], [{}, {}])
     with pytest.raises(UsageError, match="one size, but bench= compares 2"):
         ap.report(tmp_path / "page.html", bench=several)
+
+
+def test_a_report_of_all_tasks_is_told_nothing_about_a_network(tmp_path: Path) -> None:
+    about: tuple[dict[str, Any], ...] = ({"dims": {"n": 8}}, {"threads": 2}, {"target": "sm_90"})
+    for given in about:
+        with pytest.raises(UsageError, match=rf"\({next(iter(given))}= in Python\) is for a net"):
+            ap.report(tmp_path / "page.html", **given)
 
 
 def test_no_tuner_uses_the_cores_of_a_profile_or_a_trace(

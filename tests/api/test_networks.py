@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -148,8 +149,10 @@ def test_figures_an_objective_reads_are_taken() -> None:
 
 
 def test_wrong_requests_are_refused() -> None:
-    with pytest.raises(UsageError, match="no network to compile"):
-        ap.compile_many([])
+    none: tuple[Any, ...] = ([], iter([]))
+    for given in none:
+        with pytest.raises(UsageError, match="no network to compile"):
+            ap.compile_many(given)
     with pytest.raises(UsageError, match='unknown objective "fastest"'):
         ap.compile_many(["absent.onnx"], objective="fastest", trials=1, threads=1)
     with pytest.raises(UsageError, match="'cloud' is not an address of workers"):
@@ -164,10 +167,22 @@ def test_wrong_requests_are_refused() -> None:
             ap.bench("net.onnx", against=given)
         with pytest.raises(UsageError, match=r"plugins are given by a list(.|\n)*\['ops.py'\]"):
             ap.bench("net.onnx", plugins=given)
+    once: Any = iter(["ops.py"])  # three parts of a timing read them
+    with pytest.raises(UsageError, match="plugins are given by a list"):
+        ap.bench("net.onnx", plugins=once)
     with pytest.raises(UsageError, match="a plugin is given by its path, not by int"):
         ap.bench("net.onnx", plugins=[5])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="name must be text, got 5"):
         NetworkSpec("net.onnx", name=5)  # type: ignore[arg-type]
+
+
+def test_other_arguments_are_refused() -> None:
+    takers: tuple[Callable[..., Any], ...] = (
+        ap.compile, ap.compile_many, ap.verify, ap.bench, ap.report,
+    )  # fmt: skip
+    for called in takers:
+        with pytest.raises(UsageError, match='^there is no option "trails"\n'):
+            called("net.onnx", trails=3)
 
 
 def test_bytes_are_not_printed_whole() -> None:

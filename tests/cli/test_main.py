@@ -103,6 +103,7 @@ def test_too_little_memory_is_one_plain_error(
         (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'repair'"),
         (["db", "runs", "t.db"], "unexpected extra argument"),
         (["report", "--bench", "b.json"], "--bench is for a page"),
+        (["report", "--dim", "n=8"], "--dim (dims= in Python) is for a network"),
         (["show", "x.onnx", "--as", "steps"], "--as is for one task of a network"),
         (["show", "x.onnx", "--limits", "--task", "3"], "--limits is for all calls"),
         (["show", "x.onnx", "--limits", "--as", "asm"], "--limits is for all calls"),

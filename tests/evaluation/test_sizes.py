@@ -14,6 +14,7 @@ from ansorpy.evaluation.bench.result import SizesComparison
 from ansorpy.evaluation.bench.turns import Policy, Timing, compare_sizes
 from ansorpy.evaluation.engines.protocol import bounds_of, open_peer_at
 from ansorpy.evaluation.inputs import random_value
+from ansorpy.quantities import LARGEST_SIZE
 from benchmarks.dynamic.suite import TINY, shapes_at
 
 QUICK = Policy(burst_s=0.005, untimed_s=0.0, rounds=(2, 3), load_timeout_s=30)
@@ -50,6 +51,11 @@ def tiny_decoder(tmp_path: Path) -> Path:
 def test_bounded_inputs_have_the_shape_that_is_asked_for(shape: tuple[int, ...]) -> None:
     value = random_value(shape, np.dtype(np.int64), 5, "trip", ((2, 9),))
     assert value.shape == shape and 2 <= value.min() <= value.max() <= 9
+
+
+def test_a_bound_may_be_the_largest_size() -> None:
+    value = random_value((4,), np.dtype(np.int64), 5, "trip", ((1, LARGEST_SIZE),))
+    assert value.min() >= 1
 
 
 def test_bounded_factors_of_sizes_are_not_0() -> None:

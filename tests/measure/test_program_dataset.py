@@ -99,10 +99,15 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
         shape = {"descr": "|u1", "fortran_order": False, "shape": (1 << 60,)}
         with archive.open("header.npy", "w") as file:
             np.lib.format.write_array_header_1_0(file, shape)
+    nested = b"(" * 200
+    with zipfile.ZipFile(tmp_path / "deep", "w") as archive:
+        length = len(nested).to_bytes(2, "little")
+        archive.writestr("header.npy", b"\x93NUMPY\x01\x00" + length + nested)
     for name, message in (
         ("text", "text is not a dataset"),
         ("lzma", "lzma is not a dataset"),
         ("vast", "vast is not a dataset"),
+        ("deep", "deep is not a dataset"),
         ("absent", "cannot read .*absent: No"),
     ):
         with pytest.raises(ForeignFile, match=message):

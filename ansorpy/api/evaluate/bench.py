@@ -97,8 +97,8 @@ def bench(
         arguments["threads"] = target.threads(threads)
         known = with_known_inputs(Lookup(path, plugins=plugins, **arguments), beside)
         lookup, original = stack.enter_context(known)
-        threads, loaded = threads or default_threads(), [str(plugin) for plugin in plugins]
-        timed = _Bench(original, against, seed, threads, profile, traced, loaded, streams, told)
+        peers, loaded = int(threads or default_threads()), [str(plugin) for plugin in plugins]
+        timed = _Bench(original, against, seed, peers, profile, traced, loaded, streams, told)
         return timed.run(lookup)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +15,7 @@ from ansorpy.api.evaluate.models import open_model
 from ansorpy.api.plugins import load_plugins
 from ansorpy.arrays import Array
 from ansorpy.evaluation.engines.protocol import AtSizes, Shapes, SizedEngine
-from ansorpy.evaluation.inputs import random_value
+from ansorpy.evaluation.inputs import random_feeds
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.size_bounds import known_bounds, written_bounds
@@ -90,10 +91,8 @@ def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
 
     *shapes* has those that its ports leave open.
     """
-    return {
-        p.name: random_value(tuple(shapes.get(p.name, p.shape)), p.dtype, seed, p.name, p.bound)
-        for p in model.get_inputs()
-    }
+    ports = model.get_inputs()
+    return random_feeds((replace(p, shape=tuple(shapes.get(p.name, p.shape))) for p in ports), seed)
 
 
 def ours_at(

@@ -11,6 +11,7 @@ from pathlib import Path
 from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes
+from ansorpy.options import stated
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.size_ranges import AnySize, shape_of, size_of
 
@@ -85,20 +86,22 @@ def stated_sizes(
 
 
 _FIXED = {
-    "alias": ("--alias", "which tensors share memory is"),
-    "constants": ("--const", "which inputs are constant is"),
-    "bounds": ("--bound", "the sizes for which there is room are"),
+    "alias": "which tensors share memory is",
+    "constants": "which inputs are constant is",
+    "bounds": "the sizes for which there is room are",
+    "precision": "the precision is",
 }
-"""Arguments that a library was compiled with: their options, and what they decide."""
+"""Arguments that a library was compiled with, and what they decide."""
 
 
 def _refuse_fixed(path: Path, arguments: HostLookupArguments) -> None:
     """Raise :class:`UsageError` if *arguments* say what is fixed in the library *path*."""
-    for name, (flag, what) in _FIXED.items():
-        if arguments.get(name):
+    for argument in stated(HostLookupArguments, arguments):
+        if argument.name in _FIXED:
             raise UsageError(
-                f"{what} fixed in the library {path}",
-                hint=f"leave out {flag} ({name}= in Python), or compile another library with it",
+                f"{_FIXED[argument.name]} fixed in the library {path}",
+                hint=f"leave out {argument.flag} ({argument.name}= in Python), or compile another "
+                "library with it",
             )
 
 

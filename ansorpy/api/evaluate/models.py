@@ -21,7 +21,7 @@ from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.model import Model, load
-from ansorpy.size_ranges import AnySize
+from ansorpy.size_ranges import AnySize, shape_of
 
 __all__ = [
     "finished_from", "from_records", "given_shapes", "onnx_beside", "open_model",
@@ -80,11 +80,11 @@ def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
     """The input shapes for a comparison: those of the library, or those that the user gave.
 
     Raises:
-        UsageError: A dimension of the library has no size.
+        UsageError: A dimension of the library has no size, or what the user gave is no shape.
     """
     if is_library(lookup.model):
         return {**library_shapes(lookup.model, lookup.arguments)}
-    return {name: tuple(s) for name, s in (lookup.arguments.get("shapes") or {}).items()}
+    return {n: shape_of(shape, n) for n, shape in (lookup.arguments.get("shapes") or {}).items()}
 
 
 def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
-from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.arguments import LookupArguments, demand_no_network
 from ansorpy.api.assemble import plan_of
 from ansorpy.api.evaluate.databases import open_database
 from ansorpy.api.evaluate.libraries import is_library
@@ -53,8 +53,8 @@ def report(
         *path*.
 
     Raises:
-        UsageError: There is no such run, *network* is a library, *bench* compares several sizes,
-            or *path* cannot be written.
+        UsageError: There is no such run, *network* is a library or is missing for an argument about
+            it, *bench* compares several sizes, or *path* cannot be written.
         MissingDependency: The library that draws charts is not installed.
         ForeignFile: There is no such database, or a file is no result.
     """
@@ -65,7 +65,9 @@ def report(
             hint="give bench one size, as in dims={'n': 8}",
         )
     plan, tasks = None, list[str]()
-    if network is not None:
+    if network is None:
+        demand_no_network(arguments)
+    else:
         lookup = Lookup(path_of(network, "a network"), **arguments)
         plan, tasks = _recorded_plan(lookup), [task.key for task in lookup.project.all_tasks]
     timed = bench.to_dict() if isinstance(bench, Comparison) else bench

@@ -91,7 +91,7 @@ def verify(
     threads = arguments.get("threads")
     threads = None if threads is None else whole_of(threads, "threads")
     told, inputs = lines_to(progress), seed_or_default(seed)
-    comparison = _Comparison(against, tolerance, drawn, inputs, threads, told)
+    comparison = _Comparison(against, float(tolerance), drawn, inputs, threads, told)
     given = None if network is None else path_of(network, "a network")
     if isinstance(opened, Model):
         return comparison.of_model(opened, given, arguments)

@@ -9,7 +9,7 @@ from typing import Annotated, Unpack
 
 import typer
 
-from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.arguments import LookupArguments, demand_no_network
 from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins
@@ -56,6 +56,8 @@ def report(
 
     With --html, write a run as one page that needs no network connection.
     """
+    if model is None:
+        demand_no_network(arguments)
     database = database_or_default(arguments.get("db"))
     of_page = {"--bench": bench, "--verify": verify}
     of_run = {} if trace is not None else {"--run": run}

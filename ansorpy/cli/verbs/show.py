@@ -17,7 +17,7 @@ from ansorpy.cli.tasks import selected
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table, say
 from ansorpy.evaluation.tables import show as show_table
-from ansorpy.options import declared
+from ansorpy.options import stated
 from ansorpy.quantities import ms_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) 
             f"a kernel of a library cannot be shown as {form!r}",
             hint=f"use one of {', '.join(FORMS)}, or give the ONNX file and --db",
         )
-    sizes = [a.flag for a in declared(SizeArguments) if lookup.arguments.get(a.name)]
+    sizes = [argument.flag for argument in stated(SizeArguments, lookup.arguments)]
     if sizes:
         raise UsageError(
             f"{lookup.model} is a library, which is shown for all of its sizes",

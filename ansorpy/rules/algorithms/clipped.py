@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.ir import builders
+from ansorpy.ir.analysis.affine import axes_in
 from ansorpy.ir.analysis.conditions import conjuncts, held_at, share_held
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Axis, Binary, Const, Expr, Load, Reduce, Select, Var, has_load, walk
+from ansorpy.ir.expr import Binary, Const, Expr, Load, Reduce, Select, Var, has_load
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.rewrite.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, compute
@@ -150,8 +151,9 @@ def _padding(conv: Convolution) -> _Padding | None:
         return None
     conditions: dict[int, list[Expr]] = {}
     for part in conjuncts(op.body.cond):
-        axes = {e for e in walk(part) if isinstance(e, Axis)}
+        axes = axes_in(part)
         if len(axes) != 1 or has_load(part):
             return None
-        conditions.setdefault(op.axes.index(axes.pop()), []).append(part)
+        [axis] = axes
+        conditions.setdefault(op.axes.index(axis), []).append(part)
     return _Padding(op, op.body, conditions)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from ansorpy.ir.analysis.affine import axes_in
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -74,8 +75,7 @@ def chosen_by_remainder(op: ComputeOp) -> frozenset[str]:
                         axis.name
                         for e in walk(cond.a)
                         if isinstance(e, Binary) and e.op is BinaryOp.FLOORMOD
-                        for axis in walk(e.a)
-                        if isinstance(axis, Axis)
+                        for axis in axes_in(e.a)
                     }
     return frozenset(found)
 

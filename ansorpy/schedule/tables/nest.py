@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ansorpy.arrays import Ints
-from ansorpy.ir.analysis.affine import index_terms, linear
+from ansorpy.ir.analysis.affine import axes_in, index_terms, linear
 from ansorpy.ir.analysis.conditions import choices, share_held, skip_condition
-from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
+from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.strides import Strides
@@ -181,8 +181,7 @@ class _Builder:
         moved = {
             loop
             for condition in conditions
-            for axis in walk(condition)
-            if isinstance(axis, Axis)
+            for axis in axes_in(condition)
             for loop in self.strides(name)[axis.name]
         }
         return tuple(int((x.stage, x.name) in moved) for x in loops)
