@@ -96,7 +96,7 @@ def tune_tasks(
     """Measure programs of *tasks* until *budget* is spent; return the fastest of each.
 
     Every trial is committed to *database*.  Its earlier trials count as spent, and the model learns
-    from them first.  Ctrl-C ends the run with what was found so far.  The run's events are recorded
+    from them first.  Ctrl-C then ends the run with what was found so far.  Its events are recorded
     in *database* too, unless *journal* is given.
 
     Raises:
@@ -120,8 +120,8 @@ def tune_with_trials(
     interrupted, ended = False, Ending.INTERRUPTED
     with Profiler() as profiler:
         run = _Run(tasks, budget, trials, options or TuneOptions(), listener, profiler)
+        run.resume()
         try:
-            run.resume()
             ended = run.spend()
             run.finish()
         except KeyboardInterrupt:

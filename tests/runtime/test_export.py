@@ -238,6 +238,25 @@ def test_a_library_replaced_by_one_of_another_name_is_read_anew(rng: Rng, tmp_pa
     assert (one.name, two.name) == ("net", "other")
 
 
+def test_a_library_that_is_replaced_while_it_is_read_is_refused(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its calls would get the tensors of another program."""
+    path, copy = tmp_path / "net.so", shutil.copy
+    exported(rng, tmp_path)
+    held = load(path)
+    exported(rng, tmp_path)
+
+    def replaced(source: Path, folder: str) -> str:
+        summed().export(path)
+        return str(copy(source, folder))
+
+    monkeypatch.setattr(shutil, "copy", replaced)
+    with pytest.raises(ForeignFile, match="was changed after it was made"):
+        load(path)
+    assert held.name == "net"
+
+
 def test_a_library_is_unloaded_with_its_last_model(rng: Rng, tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/task"))
     for number in range(3):

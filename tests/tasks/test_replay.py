@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from shutil import copyfile
 
@@ -26,6 +27,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.journal import ReplayJournal
 from ansorpy.measure.records.results import Believe
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
@@ -36,7 +38,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.population import sample_valid
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
-from ansorpy.search.task_search import SearchOptions
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
@@ -294,6 +296,35 @@ def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:
     again = replayed(path)
     assert (again.divergence, again.ended, again.trials) == ("", "stopped", 11)
     assert again.followed == again.events and again.tasks
+
+
+def test_a_run_that_was_stopped_while_it_read_earlier_trials_replays(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resume, number = TaskSearch.resume, count()
+
+    def interrupted(search: TaskSearch) -> None:
+        if next(number):
+            raise KeyboardInterrupt
+        resume(search)
+
+    tune(path, Budget(trials=8), FormulaRunner(noise=0.2))
+    with monkeypatch.context() as pressed, pytest.raises(KeyboardInterrupt):
+        pressed.setattr(TaskSearch, "resume", interrupted)
+        tune(path, Budget(trials=16), FormulaRunner(noise=0.2))
+    again = replayed(path, 2)
+    assert (again.divergence, again.ended, again.trials) == ("", "killed", 0)
+
+
+def test_who_stops_a_replay_sees_no_difference(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(journal: ReplayJournal) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReplayJournal, "seconds", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replayed(recorded)
 
 
 @pytest.mark.parametrize("lost", [1, 2, 5, 9])

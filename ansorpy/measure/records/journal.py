@@ -95,7 +95,7 @@ class ReplayJournal:
     Raises (from both methods):
         Diverged: The run does not do what the recorded run did.
         ReplayEnded: The recorded run ends here.
-        KeyboardInterrupt: The user stopped the recorded run here.
+        KeyboardInterrupt: The user stopped the recorded run here, or stops this one.
     """
 
     events: Sequence[EventRow]
@@ -117,7 +117,7 @@ class ReplayJournal:
     def expect(self, kind: str, body: Body | None = None) -> EventRow:
         """Return the next event, which must be of this *kind* (and have this *body*)."""
         event = self.next
-        if event.kind == "stopped" and kind != "stopped":
+        if (event.kind == "stopped") != (kind == "stopped"):
             raise KeyboardInterrupt
         same = event.kind == kind and (body is None or event.body == json.loads(json.dumps(body)))
         if not same:

@@ -37,6 +37,8 @@ _MAGIC = b"SQLite format 3\0"
 _ANOTHER = "name another file with --db (db= in Python)"
 _BUSY_S = 60.0
 _RETRY_S = 0.01
+_INTERRUPTED = "user-defined function raised exception"
+"""What sqlite3 makes of Ctrl-C in a function of ours, which raises nothing else."""
 
 _TABLES = """
 CREATE TABLE definitions (
@@ -327,10 +329,12 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
-    """Convert exceptions of sqlite3 into one plain message about *path*."""
+    """Convert exceptions of sqlite3 into one plain message about *path*, or into the interrupt."""
     try:
         yield
     except sqlite3.OperationalError as error:
+        if str(error) == _INTERRUPTED:
+            raise KeyboardInterrupt from None
         raise ForeignFile(
             f"the tuning database {path} cannot be used: {error}",
             hint=f"check the folder, its free space and permissions, or {_ANOTHER}",

@@ -185,9 +185,10 @@ def _checksum(pool: NDArray[np.uint8]) -> int:
 
 
 def _quoted(text: str) -> str:
-    """*text* as a C string, in pieces short enough for every compiler."""
+    """*text* as a C string without trigraphs, in pieces short enough for every compiler."""
     pieces = [text[start : start + 400] for start in range(0, len(text), 400)] or [""]
-    return "\n    ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces)
+    quoted = (json.dumps(piece, ensure_ascii=False).replace("?", "\\?") for piece in pieces)
+    return "\n    ".join(quoted)
 
 
 def _place(plan: ExecutionPlan, argument: Argument, names: Mapping[Dim, str]) -> str:

@@ -17,7 +17,7 @@ from ansorpy.runtime.cpu_features import is_x86
 from ansorpy.runtime.entry.cpu_check import CHECK, emit_cpu_check
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
-from ansorpy.runtime.entry.source import BUSY, DONE, NEW, EntrySource, constants
+from ansorpy.runtime.entry.source import DONE, NEW, EntrySource, constants
 from ansorpy.runtime.entry.text import at, metadata_global, require
 from ansorpy.runtime.library.data_object import has_large_sections
 from ansorpy.runtime.library.storage import Places
@@ -64,6 +64,7 @@ def emit_entry(source: EntrySource) -> str:
     parts = [
         f'target triple = "{source.plan.target.triple}"\n',
         *(f"declare i32 @{symbol}(ptr, ptr, i32)" for symbol in symbols),
+        "declare i32 @getpid()",
         "declare i32 @sched_yield()",
         *_MEMORY,
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
@@ -153,9 +154,23 @@ def _emit_touch(text: FunctionText, base: str, size: int) -> None:
 
 
 def _emit_init(source: EntrySource) -> str:
-    """Emit ``init``: the first caller does the work; other callers wait and get its status."""
+    """Emit ``init``: the first caller does the work; other callers wait and get its status.
+
+    A child process does the work itself if it was forked from another thread during that.
+    """
     text = FunctionText(f"i32 @{source.name}_init()")
-    pair = text.define(f"cmpxchg ptr @state, i32 {NEW}, i32 {BUSY} acq_rel acquire")
+    busy = text.define(f"sub i32 0, {text.define('call i32 @getpid()')}")
+    text.branch("look")
+    text.start_block("look")
+    state = text.define("load atomic i32, ptr @state acquire, align 4")
+    text.branch_if(text.define(f"icmp sgt i32 {state}, {NEW}"), "answer", "open")
+    text.start_block("open")
+    text.branch_if(text.define(f"icmp eq i32 {state}, {busy}"), "wait", "begin")
+    text.start_block("wait")
+    text.emit("call i32 @sched_yield()")
+    text.branch("look")
+    text.start_block("begin")
+    pair = text.define(f"cmpxchg ptr @state, i32 {state}, i32 {busy} acq_rel acquire")
     first = text.define(f"extractvalue {{ i32, i1 }} {pair}, 1")
     text.branch_if(first, "work", "look")
     text.start_block("work")
@@ -170,12 +185,6 @@ def _emit_init(source: EntrySource) -> str:
     text.emit(f"store atomic i32 {text.define(f'add i32 {code}, {DONE}')}, "
               "ptr @state release, align 4")  # fmt: skip
     text.emit(f"ret i32 {code}")
-    text.start_block("look")
-    state = text.define("load atomic i32, ptr @state acquire, align 4")
-    text.branch_if(text.define(f"icmp eq i32 {state}, {BUSY}"), "wait", "answer")
-    text.start_block("wait")
-    text.emit("call i32 @sched_yield()")
-    text.branch("look")
     text.start_block("answer")
     text.emit(f"ret i32 {text.define(f'sub i32 {state}, {DONE}')}")
     return text.render()

@@ -11,10 +11,11 @@ from ansorpy.runtime.entry.text import at
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.storage import Places
 
-__all__ = ["BUSY", "DONE", "NEW", "EntrySource", "constants"]
+__all__ = ["DONE", "NEW", "EntrySource", "constants"]
 
-NEW, BUSY, DONE = 0, 1, 2
-"""States of ``init``; after it has returned status *code*, the state is ``DONE + code``."""
+NEW, DONE = 0, 1
+"""States of ``init``; after it has returned status *code*, the state is ``DONE + code``.  While it
+works, the state is the negative number of its process."""
 
 
 @dataclass(frozen=True)

@@ -86,14 +86,26 @@ def _opened(path: Path, metadata: Metadata, text: bytes) -> ctypes.CDLL:
 
     The dynamic loader reuses a library it has already loaded under this name, even when the file
     was replaced since; in that case a copy under another name is loaded.
+
+    Raises:
+        ForeignFile: The file was replaced after *text* was read from it.
     """
     library = _load(path.absolute())
-    held = _find(library, f"{metadata.name}_metadata")
-    if held is not None and ctypes.string_at(held) == text:
+    if _says(library, metadata, text):
         return library
     dlclose(library._handle)
     with TemporaryDirectory(prefix="ansorpy-") as folder:
-        return _load(Path(shutil.copy(path, folder)))
+        library = _load(Path(shutil.copy(path, folder)))
+    if _says(library, metadata, text):
+        return library
+    dlclose(library._handle)
+    raise changed(path)
+
+
+def _says(library: ctypes.CDLL, metadata: Metadata, text: bytes) -> bool:
+    """Whether *text* is the metadata of *library*."""
+    held = _find(library, f"{metadata.name}_metadata")
+    return held is not None and ctypes.string_at(held) == text
 
 
 def _unload_when_unused(library: ctypes.CDLL) -> None:

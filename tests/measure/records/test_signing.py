@@ -15,6 +15,7 @@ from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.prove import Claim, Finding, Proof
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.records import results
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
 from ansorpy.measure.records.rows import Record
@@ -328,3 +329,18 @@ def test_steps_of_another_that_cannot_be_read_do_not_hide_ours(
         db.complete(db.start(TASK, tiled(DAG, 2)), ok(2e-3))
         best = db.best(TASK.key)
         assert best is not None and best.id == hint.id
+
+
+def test_ctrl_c_while_signatures_are_checked_is_no_damage(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with Database(path) as db:
+        db.complete(db.start(TASK, tiled(DAG, 4)), ok(1e-3))
+    with Database(path) as db:
+        with monkeypatch.context() as pressed, pytest.raises(KeyboardInterrupt):
+            pressed.setattr(results, "is_signed_by", interrupted)
+            db.records(TASK.key)
+        assert len(db.records(TASK.key)) == 1

@@ -145,6 +145,13 @@ def test_names_of_any_script_are_written_whatever_the_locale(name: str, tmp_path
     assert "größe" in (tmp_path / "net.h").read_text(encoding="utf-8")
 
 
+def test_a_name_is_written_as_it_is_though_c_has_trigraphs(tmp_path: Path) -> None:
+    x = ap.placeholder((3, 8), name="what??=")
+    kernel = ap.build([x, ap.compute((3, 8), lambda i, j: x[i, j] + 1.0, name="y")], target="c")
+    library = ap.load(str(kernel.export(tmp_path / "net.so")))
+    assert [port.name for port in library.get_inputs()] == ["what??="]
+
+
 def test_large_constants_may_come_from_elsewhere(
     rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

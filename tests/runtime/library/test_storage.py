@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -151,6 +153,51 @@ def test_what_cannot_be(rng: Rng, tmp_path: Path) -> None:
         kernel.export(tmp_path / "net.so", "later")
     with pytest.raises(UsageError, match="cannot be packed on this machine"):
         export(there, tmp_path / "net.so", Pack.IN_FILE)
+
+
+FORKS = """
+#include "net.h"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int used(void) {
+    static float x[5 * 12], out[3][5 * 32];
+    static char context[1 << 16];
+    net_tensor in = {x, {5, 12}}, outs[3] = {{out[0], {5, 32}}, {out[1], {5}}, {out[2], {5, 32}}};
+    const int status = net_init();
+    return status ? status : net_run(context, &in, outs, 2);
+}
+
+static int is_forked;
+
+/* init asks for memory to pack in. */
+void *aligned_alloc(size_t alignment, size_t size) {
+    int status;
+    void *memory;
+    if (!is_forked++) {
+        if (!fork()) {
+            alarm(20);
+            _exit(used());
+        }
+        if (wait(&status) < 0 || status) _exit(90);
+    }
+    return posix_memalign(&memory, alignment, size) ? NULL : memory;
+}
+
+int main(void) { return used() || !is_forked; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_child_that_is_forked_during_init_waits_for_no_thread_of_its_parent(
+    rng: Rng, tmp_path: Path
+) -> None:
+    programs.model(rng)[0].export(tmp_path / "net.a")
+    (tmp_path / "main.c").write_text(FORKS)
+    command = ["cc", "main.c", "net.a", "-lm", "-pthread", "-o", "forks"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run(["./forks"], cwd=tmp_path, check=True)
 
 
 def test_nothing_follows_the_end_of_a_block(rng: Rng) -> None:
