@@ -26,7 +26,7 @@ __all__ = ["OPERATORS"]
 
 def attention(ctx: NodeContext) -> tuple[str, ...]:
     """Self-attention of one operand, which is multiplied with queries', keys', values' weights."""
-    if ctx.has_input(6) or ctx.attr("past_present_share_buffer", 0):
+    if ctx.has_input(6):
         raise Unsupported("past_sequence_length", "let the cache grow by the new rows")
     projected = ctx.emit(MatMul(), [ctx.input(0), ctx.input(1)])
     return _self_attention(ctx, ctx.plus(projected, 2), mask=3, past=4, bias=5)
@@ -45,6 +45,8 @@ def _self_attention(
     ctx: NodeContext, projected: str, *, mask: int, past: int, bias: int
 ) -> tuple[str, ...]:
     """Attention of the columns of *projected*: queries, keys and values beside each other."""
+    if ctx.attr("past_present_share_buffer", 0):
+        raise Unsupported("past_present_share_buffer=1", "let the cache grow by the new rows")
     if ctx.attr("do_rotary", 0):
         raise Unsupported("do_rotary=1", "rotate with an operator of its own")
     heads, columns = ctx.attr("num_heads", 0), ctx.type_of(projected).shape[-1]
@@ -132,7 +134,9 @@ def _between(
 
 def multi_head_attention(ctx: NodeContext) -> tuple[str, ...]:
     """Attention of queries, keys and values, which may be packed, cached, and have a bias."""
-    if any(map(ctx.has_input, (8, 9))) or ctx.is_output_used(3):
+    if ctx.has_input(8):
+        raise Unsupported("past_sequence_length", "let caches grow by the new rows")
+    if ctx.has_input(9) or ctx.is_output_used(3):
         raise Unsupported("cache_indirection or qk", "export without beam search")
     heads = ctx.attr("num_heads", 0)
     biases: list[str | None] = [None] * 3

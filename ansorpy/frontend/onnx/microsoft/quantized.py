@@ -84,12 +84,14 @@ def _mean_over(ctx: NodeContext, x: str, axes: tuple[int, ...], *, keep: bool) -
     return ctx.apply(Fn.DIV, total, ctx.size(count, dtype))
 
 
-def _on_numbers(importer: Callable[[NodeContext], str]) -> Callable[[NodeContext, str], str]:
-    """*importer* of another operator with the same attributes, on numbers."""
+def _on_numbers(
+    importer: Callable[[NodeContext], str], **usual: int
+) -> Callable[[NodeContext, str], str]:
+    """*importer* of another operator with the same attributes, some *usual*, on numbers."""
 
     def compute(ctx: NodeContext, x: str) -> str:
         opset = int(ctx.attr("opset", ctx.opset))
-        return importer(replace(with_operands(ctx, {0: x}), opset=opset))
+        return importer(replace(with_operands(ctx, {0: x}, **usual), opset=opset))
 
     return compute
 
@@ -176,7 +178,7 @@ OPERATORS: dict[str, Translate] = {
     "QLinearMul": _pairwise(Fn.MUL),
     "QLinearReduceMean": of_one(_mean),
     "QLinearSigmoid": of_one(_sigmoid),
-    "QLinearSoftmax": of_one(_on_numbers(softmax)),
+    "QLinearSoftmax": of_one(_on_numbers(softmax, axis=-1)),
     "QLinearWhere": qlinear_where,
     "QuantizeLinear": quantize_linear,
 }
