@@ -244,6 +244,31 @@ def test_qattention(masked: bool) -> None:
     assert_as_onnxruntime("QAttention", operands, None, held, 1e-4, num_heads=HEADS)
 
 
+@pytest.mark.parametrize("name", ["do_rotary", "past_present_share_buffer"])
+def test_parts_of_qattention_that_are_refused(name: str) -> None:
+    operands = {
+        "x": np.zeros((BATCH, ROWS, 7), np.uint8), "w": np.zeros((7, 3 * WIDTH), np.int8),
+        "b": normal(2, 3 * WIDTH), "x_scale": np.array(0.01, np.float32),
+        "w_scale": np.array(0.02, np.float32),
+    }  # fmt: skip
+    more: dict[str, Any] = {name: 1}
+    model = model_of("QAttention", operands, {"y": FLOAT}, num_heads=HEADS, **more)
+    with pytest.raises(UnsupportedModel, match=f"{name}=1"):
+        load(model)
+
+
+def test_a_buffer_of_keys_with_room_is_refused() -> None:
+    operands = {
+        "q": normal(0, BATCH, 1, WIDTH), "k": normal(1, BATCH, 1, WIDTH),
+        "v": normal(2, BATCH, 1, WIDTH), "bias": None, "mask": None, "scores": None,
+        "past_k": normal(3, BATCH, HEADS, 6, SIZE), "past_v": normal(4, BATCH, HEADS, 6, SIZE),
+        "past": np.array([3], np.int32),
+    }  # fmt: skip
+    model = model_of("MultiHeadAttention", operands, {"y": FLOAT}, num_heads=HEADS)
+    with pytest.raises(UnsupportedModel, match="past_sequence_length"):
+        load(model)
+
+
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("shape", [(2, 5, 16), (2, 2, 5, 8)])
 @pytest.mark.parametrize("places", [[3], [[0, 2, 4, 1, 3], [7, 8, 9, 10, 11]]])

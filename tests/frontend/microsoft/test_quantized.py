@@ -59,6 +59,7 @@ def test_pairs(operator: str, dtype: Any) -> None:
         ("QLinearReduceMean", {"axes": [1, 3], "keepdims": 0}),
         ("QLinearSoftmax", {"opset": 13, "axis": -1}),
         ("QLinearSoftmax", {"opset": 11, "axis": 1}),
+        ("QLinearSoftmax", {"opset": 11}),
         ("QLinearAveragePool", {"kernel_shape": [2, 3], "pads": [1, 1, 0, 1]}),
         ("QLinearAveragePool", {"kernel_shape": [2, 2], "channels_last": 1, "strides": [2, 1]}),
     ],

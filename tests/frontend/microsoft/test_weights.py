@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -9,7 +11,8 @@ from onnx import TensorProto, helper
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
-from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, model_of, normal
+from tests.graph.executor import run_network
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -139,3 +142,61 @@ def test_weights_that_are_not_constant_are_refused() -> None:
     )
     with pytest.raises(UnsupportedModel, match="it must be a constant"):
         load(model)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_groups_of_rows_in_any_order(zeros: bool, bits: int) -> None:
+    rng = np.random.default_rng(bits)
+    rows, columns, block = 64, 5, 16
+    operands = {
+        "a": normal(0, 2, 3, rows),
+        "b": rng.integers(0, 256, (columns, 4, block * bits // 8)).astype(np.uint8),
+        "scales": normal(1, columns, 4),
+        "zeros": rng.integers(0, 256, (columns, bits // 2)).astype(np.uint8) if zeros else None,
+        "groups": rng.permutation(np.arange(rows) // block).astype(np.int32),
+    }
+    held = [name for name, array in operands.items() if array is not None and name != "a"]
+    assert_as_onnxruntime(
+        "MatMulNBits", operands, None, held, 1e-3, K=rows, N=columns, bits=bits, block_size=block
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "more", "said"),
+    [
+        (np.zeros(32, np.int32), {}, "give 16 rows of each group"),
+        (None, {"weight_prepacked": 1}, "store the weights as they are quantized"),
+    ],
+)
+def test_other_arrangements_of_weights_are_refused(
+    groups: Array | None, more: dict[str, Any], said: str
+) -> None:
+    operands = {
+        "a": normal(0, 3, 32), "b": np.zeros((5, 2, 8), np.uint8), "scales": normal(1, 5, 2),
+        "zeros": None, "groups": groups,
+    }  # fmt: skip
+    held = ["b", "scales", *(["groups"] if groups is not None else [])]
+    model = model_of(
+        "MatMulNBits", operands, {"y": TensorProto.FLOAT}, held, K=32, N=5, bits=4, block_size=16,
+        **more,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModel, match=said):
+        load(model)
+
+
+@pytest.mark.parametrize("block", [0, 16])
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT4E2M1])
+def test_rows_of_a_table_of_narrow_floats(kind: int, block: int) -> None:
+    """Without a size, each row is a block."""
+    table = normal(0, 60, 48).astype(helper.tensor_dtype_to_np_dtype(kind))
+    scales = normal(1, 60, 3 if block else 1)
+    places = np.random.default_rng(0).integers(0, 60, (2, 3))
+    operands = {"data": table, "indices": places, "scales": scales}
+    model = model_of(
+        "GatherBlockQuantized", operands, {"y": TensorProto.FLOAT}, ["data", "scales"],
+        block_size=block,
+    )  # fmt: skip
+    (got,) = run_network(partition(optimize(load(model))), {"indices": places})
+    want = table.astype(np.float32) * scales.repeat(48 // scales.shape[1], axis=1)
+    np.testing.assert_allclose(got, want[places], rtol=1e-6)
