@@ -290,6 +290,35 @@ def test_part_of_each_row_is_rotated() -> None:
     assert_as_onnxruntime("RotaryEmbedding", operands, num_heads=2, rotary_embedding_dim=4)
 
 
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("shape", [(2, 5, 16), (2, 2, 5, 12)])
+def test_rotary_embedding_in_time_height_and_width(
+    shape: tuple[int, ...], interleaved: int, layout: int
+) -> None:
+    """Of longer rows, the rest is kept."""
+    angles = normal(1, 16, 4)
+    operands = {
+        "x": normal(0, *shape), "places": np.random.default_rng(2).integers(0, 16, (3, 2, 5)),
+        "cos": np.cos(angles), "sin": np.sin(angles),
+    }  # fmt: skip
+    more = {"num_heads": 2, "rotary_embedding_dim": 8} if len(shape) == 4 else {}
+    assert_as_onnxruntime(
+        "MRotaryEmbedding", operands, interleaved=interleaved, mrope_section=[2, 1, 1],
+        mrope_layout=layout, scale=0.5, **more,
+    )  # fmt: skip
+
+
+def test_sections_of_rotations_fill_the_tables() -> None:
+    operands = {
+        "x": normal(0, 2, 5, 16), "places": np.zeros((3, 2, 5), np.int64),
+        "cos": normal(1, 16, 4), "sin": normal(2, 16, 4),
+    }  # fmt: skip
+    model = model_of("MRotaryEmbedding", operands, {"y": FLOAT}, mrope_section=[2, 1, 2])
+    with pytest.raises(UnsupportedModel, match="three numbers whose sum is 4"):
+        load(model)
+
+
 @pytest.mark.parametrize("both", [0, 1])
 @pytest.mark.parametrize(("queries", "keys"), [(5, 5), (40, 60), (1, 1)])
 def test_relative_position_bias(queries: int, keys: int, both: int) -> None:
