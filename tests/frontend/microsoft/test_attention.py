@@ -92,6 +92,21 @@ def test_attention_of_other_rows_and_of_a_cache() -> None:
     assert_as_onnxruntime("MultiHeadAttention", operands, num_heads=HEADS)
 
 
+def test_no_look_ahead_at_keys_of_other_rows() -> None:
+    """A single query comes behind all of them."""
+    operands = {
+        "q": normal(0, BATCH, 1, WIDTH), "k": normal(1, BATCH, 7, WIDTH),
+        "v": normal(2, BATCH, 7, WIDTH),
+    }  # fmt: skip
+    assert_as_onnxruntime("MultiHeadAttention", operands, num_heads=HEADS, unidirectional=1)
+    operands["q"] = normal(0, BATCH, ROWS, WIDTH)
+    model = model_of(
+        "MultiHeadAttention", operands, {"y": FLOAT}, num_heads=HEADS, unidirectional=1
+    )
+    with pytest.raises(UnsupportedModel, match="as many keys as queries"):
+        load(model)
+
+
 def test_caches_grow() -> None:
     operands = {
         "q": normal(0, BATCH, 1, WIDTH), "k": normal(1, BATCH, 1, WIDTH),
