@@ -149,7 +149,7 @@ def multi_head_attention(ctx: NodeContext) -> tuple[str, ...]:
         _unpacked(ctx), biases, strict=True))  # fmt: skip
     queries, keys = (ctx.type_of(x).shape[2] for x in (q, k))
     if ctx.attr("unidirectional", 0) and queries not in (1, keys):
-        raise Unsupported("unidirectional=1", "give as many keys as queries, behind those of the past")
+        raise Unsupported("unidirectional=1", "give as many keys as queries, behind past ones")
     if ctx.has_input(6):
         k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((6, k), (7, v)))
     return merged_heads(ctx, _attended(ctx, q, k, v, mask=4, bias=5)), k, v
