@@ -134,7 +134,7 @@ def test_older_trees_also_pass_targets_over(how: str) -> None:
     )
 
 
-@pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 @pytest.mark.parametrize("classes", [[0, 1, 2], [0], [1]])
 def test_tree_classifiers(after: str, classes: list[int], shift: float) -> None:
@@ -156,6 +156,12 @@ def test_trees_of_two_classes_that_both_have_weights() -> None:
     session = peer(one)
     np.testing.assert_allclose(scores, session.run(["scores"], {"x": x})[0], rtol=2e-5)
     np.testing.assert_array_equal(labels, np.array([3, 8])[scores.argmax(1)])
+
+
+def test_two_weights_of_a_leaf_for_one_target_are_refused() -> None:
+    found = forest("target", np.random.default_rng(2), [0, 0], 2)
+    with pytest.raises(UnsupportedModel, match="give a leaf one weight of each result"):
+        load(model("TreeEnsembleRegressor", {"y": TensorProto.FLOAT}, n_targets=1, **found))
 
 
 def test_linear_models() -> None:
@@ -226,7 +232,11 @@ def test_support_vectors_give_probabilities(classes: int, after: str) -> None:
 
 def test_classifiers_of_features_instead_of_vectors() -> None:
     rng = np.random.default_rng(7)
-    given = {"kernel_params": [0.0, 0.0, 0.0], "rho": [0.3], "post_transform": "SOFTMAX"}
+    given: dict[str, Any] = {
+        "kernel_params": [0.0, 0.0, 0.0],
+        "rho": [0.3],
+        "post_transform": "SOFTMAX",
+    }
     weights = rng.standard_normal(3 * FEATURES).tolist()
     assert_as_onnxruntime(
         model("SVMClassifier", LABELLED, classlabels_ints=[4, 0, 9], coefficients=weights, **given)

@@ -317,11 +317,20 @@ def test_rotary_embedding_in_time_height_and_width(
         "x": normal(0, *shape), "places": np.random.default_rng(2).integers(0, 16, (3, 2, 5)),
         "cos": np.cos(angles), "sin": np.sin(angles),
     }  # fmt: skip
-    more = {"num_heads": 2, "rotary_embedding_dim": 8} if len(shape) == 4 else {}
     assert_as_onnxruntime(
         "MRotaryEmbedding", operands, interleaved=interleaved, mrope_section=[2, 1, 1],
-        mrope_layout=layout, scale=0.5, **more,
+        mrope_layout=layout, scale=0.5, num_heads=2, rotary_embedding_dim=8,
     )  # fmt: skip
+
+
+def test_scale_of_rotations_is_refused() -> None:
+    """onnxruntime reads it of rotations in time, height and width only."""
+    operands = {
+        "x": normal(0, 2, 5, 16), "places": np.zeros((2, 5), np.int64),
+        "cos": normal(1, 16, 4), "sin": normal(2, 16, 4),
+    }  # fmt: skip
+    with pytest.raises(UnsupportedModel, match="multiply the tables by it"):
+        load(model_of("RotaryEmbedding", operands, {"y": FLOAT}, scale=0.5))
 
 
 def test_sections_of_rotations_fill_the_tables() -> None:

@@ -144,21 +144,46 @@ def test_weights_that_are_not_constant_are_refused() -> None:
         load(model)
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize("zeros", [False, True])
-def test_groups_of_rows_in_any_order(zeros: bool, bits: int) -> None:
+def groups_in_any_order(bits: int, zeros: Array | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands and attributes of MatMulNBits, of 64 rows in groups of 16."""
     rng = np.random.default_rng(bits)
-    rows, columns, block = 64, 5, 16
     operands = {
-        "a": normal(0, 2, 3, rows),
-        "b": rng.integers(0, 256, (columns, 4, block * bits // 8)).astype(np.uint8),
-        "scales": normal(1, columns, 4),
-        "zeros": rng.integers(0, 256, (columns, bits // 2)).astype(np.uint8) if zeros else None,
-        "groups": rng.permutation(np.arange(rows) // block).astype(np.int32),
-    }
-    held = [name for name, array in operands.items() if array is not None and name != "a"]
+        "a": normal(0, 2, 3, 64),
+        "b": rng.integers(0, 256, (5, 4, 2 * bits)).astype(np.uint8), "scales": normal(1, 5, 4),
+        "zeros": zeros, "groups": rng.permutation(np.arange(64) // 16).astype(np.int32),
+    }  # fmt: skip
+    return operands, {"K": 64, "N": 5, "bits": bits, "block_size": 16}
+
+
+def test_groups_of_rows_in_any_order() -> None:
+    operands, given = groups_in_any_order(4, None)
+    assert_as_onnxruntime("MatMulNBits", operands, None, ["b", "scales", "groups"], 1e-3, **given)
+
+
+def test_groups_of_rows_have_zero_points() -> None:
+    """onnxruntime does not support it of 8 bits, and reads no zero points of fewer."""
+    zeros = np.random.default_rng(1).integers(0, 256, (5, 4)).astype(np.uint8)
+    operands, given = groups_in_any_order(8, zeros)
+    model = model_of(
+        "MatMulNBits", operands, {"y": TensorProto.FLOAT}, ["b", "scales", "zeros", "groups"],
+        **given,
+    )  # fmt: skip
+    (got,) = run_network(partition(optimize(load(model))), {"a": operands["a"]})
+    groups, codes = operands["groups"], operands["b"].reshape(5, 64).astype(np.float32)
+    weight = (codes - zeros[:, groups]) * operands["scales"][:, groups]
+    np.testing.assert_allclose(got, operands["a"] @ weight.T, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("operator", ["MatMulNBits", "MatMulBnb4"])
+def test_weights_times_a_vector(operator: str) -> None:
+    blocks = (5, 2, 8) if operator == "MatMulNBits" else (80,)
+    operands = {
+        "a": normal(0, 32), "b": np.random.default_rng(1).integers(0, 256, blocks).astype(np.uint8),
+        "scales": np.abs(normal(2, *blocks[:2]) if len(blocks) == 3 else normal(2, 10)),
+    }  # fmt: skip
+    kind: dict[str, Any] = {"bits": 4} if operator == "MatMulNBits" else {"quant_type": 1}
     assert_as_onnxruntime(
-        "MatMulNBits", operands, None, held, 1e-3, K=rows, N=columns, bits=bits, block_size=block
+        operator, operands, None, ["b", "scales"], 1e-3, K=32, N=5, block_size=16, **kind
     )
 
 

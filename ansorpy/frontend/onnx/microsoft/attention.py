@@ -288,6 +288,8 @@ def _grown(ctx: NodeContext, past: str, new: str, first: str) -> str:
 
 def rotary_embedding(ctx: NodeContext) -> str:
     """Rows rotated by angles in a table, at places that are given or begin with a number."""
+    if ctx.attr("scale", 1.0) != 1.0:
+        raise Unsupported("scale", "multiply the tables by it; onnxruntime reads no scale")
     rows = ctx.shape()[-2]
     places = ctx.cast(ctx.input(1), DType.INT64)
     if len(ctx.shape(1)) == 1:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.operands import with_operands
+from ansorpy.frontend.onnx.operators.matmul import as_matrices, without_axes
 from ansorpy.frontend.onnx.operators.normalization import softmax
 from ansorpy.frontend.onnx.operators.pool import average_pool
 from ansorpy.frontend.onnx.quantized.quantize import (
@@ -127,11 +128,12 @@ def zero_point(ctx: NodeContext, operand: int) -> str | None:
 
 def product(ctx: NodeContext, left: Integers, right: int, zero: int, *scales: str) -> str:
     """*left* times the operand *right*, whose zero point is operand *zero*, times two *scales*."""
-    zeros = zero_point(ctx, zero)
-    summed = multiplied(ctx, left, Integers(ctx.input(right), zeros))
+    shapes = ctx.type_of(left.value).shape, ctx.shape(right)
+    a, b = as_matrices(ctx, left.value, ctx.input(right))
+    summed = multiplied(ctx, replace(left, value=a), Integers(b, zero_point(ctx, zero)))
     dtype = ctx.type_of(scales[0]).dtype
     scale = ctx.apply(Fn.MUL, *(ctx.cast(one, dtype.of_sums) for one in scales))
-    return scaled(ctx, summed, None, scale, dtype)
+    return without_axes(ctx, scaled(ctx, summed, None, scale, dtype), *shapes)
 
 
 def dynamic_quantize_matmul(ctx: NodeContext) -> str:

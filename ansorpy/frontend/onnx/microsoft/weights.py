@@ -8,10 +8,11 @@ import numpy as np
 
 from ansorpy.arrays import Ints
 from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.operators.matmul import product
 from ansorpy.frontend.onnx.quantized.narrow import add_constant
 from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import Decode, Fn, Gather, MatMul, Spread
+from ansorpy.graph.ops import Decode, Fn, Gather, Spread
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import Narrow
 
@@ -50,8 +51,7 @@ def matmul_nbits(ctx: NodeContext) -> str:
         held = ctx.constant(3, "zero_points").reshape(columns, -1)
         zeros = ctx.literal(unpacked(held, bits)[:, :blocks], DType.UINT8)
     weight = dequantized(ctx, codes, scales, zeros, 1, block, 1 << (bits - 1))
-    product = ctx.emit(MatMul(), [data, ctx.transpose(weight, (1, 0))])
-    return ctx.plus(product, 5)
+    return ctx.plus(product(ctx, data, ctx.transpose(weight, (1, 0))), 5)
 
 
 def _by_groups(ctx: NodeContext, rows: int, block: int) -> Ints:
@@ -92,7 +92,7 @@ def matmul_bnb4(ctx: NodeContext) -> str:
     scales = ctx.reshape(ctx.input(2), (columns, rows // block))
     spread = ctx.emit(Spread((1, block), (columns, rows)), [scales])
     weight = ctx.apply(Fn.MUL, numbers, spread)
-    return ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
+    return product(ctx, ctx.input(0), ctx.transpose(weight, (1, 0)))
 
 
 def gather_block_quantized(ctx: NodeContext) -> str:
@@ -116,7 +116,9 @@ def gather_block_quantized(ctx: NodeContext) -> str:
     axis = along - 1 + len(ctx.shape(1))
     zeros = rest[0] if rest else None
     block = ctx.attr("block_size", 128) or ctx.number(ctx.type_of(codes).shape[axis], "a block")
-    coded = kind if kind is not None and kind.is_float else DType.UINT8
+    coded: Narrow | Literal[DType.UINT8] = DType.UINT8
+    if kind is not None and kind.is_float:
+        coded = kind
     return dequantized(ctx, codes, scales, zeros, axis, block, middle, coded)
 
 
