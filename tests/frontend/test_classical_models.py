@@ -13,15 +13,19 @@ from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.frontend.sized import assert_same_at, import_sized
-from tests.graph.executor import run_network
+from tests.graph.executor import Array, run_network
 from tests.peer import peer
 
 FEATURES = 5
 LABELLED = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
 
 
-def model(operator: str, outputs: Mapping[str, int], **attributes: Any) -> ModelProto:
-    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, (7, FEATURES))
+def model(
+    operator: str, outputs: Mapping[str, int], x: Array | None = None, **attributes: Any
+) -> ModelProto:
+    """One node on data such as *x*; the default is floats."""
+    kind = TensorProto.FLOAT if x is None else helper.np_dtype_to_tensor_dtype(x.dtype)
+    info = helper.make_tensor_value_info("x", kind, (7, FEATURES) if x is None else x.shape)
     node = helper.make_node(operator, ["x"], list(outputs), domain="ai.onnx.ml", **attributes)
     results = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()]
     graph = helper.make_graph([node], "g", [info], results)
@@ -29,8 +33,11 @@ def model(operator: str, outputs: Mapping[str, int], **attributes: Any) -> Model
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def assert_as_onnxruntime(model: ModelProto, seed: int = 0, *, missing: bool = False) -> None:
-    x = np.random.default_rng(seed).standard_normal((7, FEATURES), np.float32)
+def assert_as_onnxruntime(
+    model: ModelProto, seed: int = 0, x: Array | None = None, *, missing: bool = False
+) -> None:
+    if x is None:
+        x = np.random.default_rng(seed).standard_normal((7, FEATURES), np.float32)
     if missing:
         x[::2, 1] = np.nan
     session = peer(model)
@@ -127,7 +134,7 @@ def test_older_trees_also_pass_targets_over(how: str) -> None:
     )
 
 
-@pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 @pytest.mark.parametrize("classes", [[0, 1, 2], [0], [1]])
 def test_tree_classifiers(after: str, classes: list[int], shift: float) -> None:
@@ -149,6 +156,12 @@ def test_trees_of_two_classes_that_both_have_weights() -> None:
     session = peer(one)
     np.testing.assert_allclose(scores, session.run(["scores"], {"x": x})[0], rtol=2e-5)
     np.testing.assert_array_equal(labels, np.array([3, 8])[scores.argmax(1)])
+
+
+def test_two_weights_of_a_leaf_for_one_target_are_refused() -> None:
+    found = forest("target", np.random.default_rng(2), [0, 0], 2)
+    with pytest.raises(UnsupportedModel, match="give a leaf one weight of each result"):
+        load(model("TreeEnsembleRegressor", {"y": TensorProto.FLOAT}, n_targets=1, **found))
 
 
 def test_linear_models() -> None:
@@ -219,7 +232,11 @@ def test_support_vectors_give_probabilities(classes: int, after: str) -> None:
 
 def test_classifiers_of_features_instead_of_vectors() -> None:
     rng = np.random.default_rng(7)
-    given = {"kernel_params": [0.0, 0.0, 0.0], "rho": [0.3], "post_transform": "SOFTMAX"}
+    given: dict[str, Any] = {
+        "kernel_params": [0.0, 0.0, 0.0],
+        "rho": [0.3],
+        "post_transform": "SOFTMAX",
+    }
     weights = rng.standard_normal(3 * FEATURES).tolist()
     assert_as_onnxruntime(
         model("SVMClassifier", LABELLED, classlabels_ints=[4, 0, 9], coefficients=weights, **given)
@@ -269,14 +286,16 @@ def test_groups_may_have_any_number_of_features(rng: np.random.Generator) -> Non
     assert_same_at(made, graph, rng, [{"f": 2}, {"f": 4}, {"f": 6}])
 
 
-def test_texts_are_refused() -> None:
+def test_texts_are_refused_if_they_are_read() -> None:
     outputs = {"label": TensorProto.STRING, "scores": TensorProto.FLOAT}
     texts = model(
         "LinearClassifier", outputs, classlabels_strings=["a", "b"],
         coefficients=[1.0] * 2 * FEATURES, intercepts=[0.0, 0.0],
     )  # fmt: skip
-    with pytest.raises(UnsupportedModel, match="use integer labels"):
+    with pytest.raises(UnsupportedModel, match="or remove the output of labels"):
         load(texts)
+    del texts.graph.output[0]
+    assert_as_onnxruntime(texts)
 
 
 def test_labels_of_all_bits() -> None:
@@ -290,3 +309,30 @@ def test_labels_of_all_bits() -> None:
     one = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=opsets)
     [found] = run_network(partition(optimize(load(one))), {"x": np.asarray([1, 5])})
     assert found.tolist() == [10, most]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("shape", [(FEATURES,), (7, FEATURES)])
+def test_features_of_any_type(shape: tuple[int, ...], dtype: str) -> None:
+    rng, floats = np.random.default_rng(6), {"y": TensorProto.FLOAT}
+    x = rng.integers(-3, 4, shape).astype(dtype)
+    each = rng.standard_normal(FEATURES).tolist()
+    assert_as_onnxruntime(model("Scaler", floats, x, offset=each, scale=each), x=x)
+    for norm in ("MAX", "L1", "L2"):
+        assert_as_onnxruntime(model("Normalizer", floats, x, norm=norm), x=x)
+
+
+def test_scaled_doubles_are_rounded_once() -> None:
+    x = 1e9 + np.arange(10).reshape(2, FEATURES) / 8
+    made = model("Scaler", {"y": TensorProto.FLOAT}, x, offset=[1e9], scale=[2.0])
+    assert_as_onnxruntime(made, x=x)
+
+
+def test_unknown_categories_are_zeros(caplog: pytest.LogCaptureFixture) -> None:
+    """As scikit-learn's encoders are exported; onnxruntime fails at what is not known."""
+    x = np.array([[2, 0], [5, 2]])
+    made = model("OneHotEncoder", {"y": TensorProto.FLOAT}, x, cats_int64s=[0, 2, 5], zeros=0)
+    assert_as_onnxruntime(made, x=x)
+    assert "categories that are not known become zeros" in caplog.text
+    (found,) = run_network(partition(optimize(load(made))), {"x": np.array([[2, 1], [7, 0]])})
+    np.testing.assert_array_equal(found, [[[0, 1, 0], [0, 0, 0]], [[0, 0, 0], [1, 0, 0]]])

@@ -94,6 +94,14 @@ def test_products_with_an_activation() -> None:
     np.testing.assert_allclose(got, np.where(want > 0, want, 0.3 * want), rtol=1e-4, atol=1e-5)
 
 
+def test_some_parameters_may_be_usual_ones() -> None:
+    a, b = normal(0, 5, 3), normal(1, 3, 4)
+    got = found(
+        "FusedMatMulActivation", {"a": a, "b": b}, activation="HardSigmoid", activation_beta=0.3
+    )
+    np.testing.assert_allclose(got, np.clip(0.2 * (a @ b) + 0.3, 0, 1), rtol=1e-4, atol=1e-5)
+
+
 def test_products_with_a_gelu() -> None:
     x, w, bias = normal(0, 2, 5, 3), normal(1, 3, 4), normal(2, 4)
     _, (want,) = both("FastGelu", {"x": x @ w, "bias": bias}, {"y": TensorProto.FLOAT})

@@ -92,6 +92,21 @@ def test_attention_of_other_rows_and_of_a_cache() -> None:
     assert_as_onnxruntime("MultiHeadAttention", operands, num_heads=HEADS)
 
 
+def test_no_look_ahead_at_keys_of_other_rows() -> None:
+    """A single query comes behind all of them."""
+    operands = {
+        "q": normal(0, BATCH, 1, WIDTH), "k": normal(1, BATCH, 7, WIDTH),
+        "v": normal(2, BATCH, 7, WIDTH),
+    }  # fmt: skip
+    assert_as_onnxruntime("MultiHeadAttention", operands, num_heads=HEADS, unidirectional=1)
+    operands["q"] = normal(0, BATCH, ROWS, WIDTH)
+    model = model_of(
+        "MultiHeadAttention", operands, {"y": FLOAT}, num_heads=HEADS, unidirectional=1
+    )
+    with pytest.raises(UnsupportedModel, match="as many keys as queries"):
+        load(model)
+
+
 def test_caches_grow() -> None:
     operands = {
         "q": normal(0, BATCH, 1, WIDTH), "k": normal(1, BATCH, 1, WIDTH),
@@ -244,6 +259,31 @@ def test_qattention(masked: bool) -> None:
     assert_as_onnxruntime("QAttention", operands, None, held, 1e-4, num_heads=HEADS)
 
 
+@pytest.mark.parametrize("name", ["do_rotary", "past_present_share_buffer"])
+def test_parts_of_qattention_that_are_refused(name: str) -> None:
+    operands = {
+        "x": np.zeros((BATCH, ROWS, 7), np.uint8), "w": np.zeros((7, 3 * WIDTH), np.int8),
+        "b": normal(2, 3 * WIDTH), "x_scale": np.array(0.01, np.float32),
+        "w_scale": np.array(0.02, np.float32),
+    }  # fmt: skip
+    more: dict[str, Any] = {name: 1}
+    model = model_of("QAttention", operands, {"y": FLOAT}, num_heads=HEADS, **more)
+    with pytest.raises(UnsupportedModel, match=f"{name}=1"):
+        load(model)
+
+
+def test_a_buffer_of_keys_with_room_is_refused() -> None:
+    operands = {
+        "q": normal(0, BATCH, 1, WIDTH), "k": normal(1, BATCH, 1, WIDTH),
+        "v": normal(2, BATCH, 1, WIDTH), "bias": None, "mask": None, "scores": None,
+        "past_k": normal(3, BATCH, HEADS, 6, SIZE), "past_v": normal(4, BATCH, HEADS, 6, SIZE),
+        "past": np.array([3], np.int32),
+    }  # fmt: skip
+    model = model_of("MultiHeadAttention", operands, {"y": FLOAT}, num_heads=HEADS)
+    with pytest.raises(UnsupportedModel, match="past_sequence_length"):
+        load(model)
+
+
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("shape", [(2, 5, 16), (2, 2, 5, 8)])
 @pytest.mark.parametrize("places", [[3], [[0, 2, 4, 1, 3], [7, 8, 9, 10, 11]]])
@@ -263,6 +303,44 @@ def test_part_of_each_row_is_rotated() -> None:
         "sin": np.sin(angles),
     }  # fmt: skip
     assert_as_onnxruntime("RotaryEmbedding", operands, num_heads=2, rotary_embedding_dim=4)
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("shape", [(2, 5, 16), (2, 2, 5, 12)])
+def test_rotary_embedding_in_time_height_and_width(
+    shape: tuple[int, ...], interleaved: int, layout: int
+) -> None:
+    """Of longer rows, the rest is kept."""
+    angles = normal(1, 16, 4)
+    operands = {
+        "x": normal(0, *shape), "places": np.random.default_rng(2).integers(0, 16, (3, 2, 5)),
+        "cos": np.cos(angles), "sin": np.sin(angles),
+    }  # fmt: skip
+    assert_as_onnxruntime(
+        "MRotaryEmbedding", operands, interleaved=interleaved, mrope_section=[2, 1, 1],
+        mrope_layout=layout, scale=0.5, num_heads=2, rotary_embedding_dim=8,
+    )  # fmt: skip
+
+
+def test_scale_of_rotations_is_refused() -> None:
+    """onnxruntime reads it of rotations in time, height and width only."""
+    operands = {
+        "x": normal(0, 2, 5, 16), "places": np.zeros((2, 5), np.int64),
+        "cos": normal(1, 16, 4), "sin": normal(2, 16, 4),
+    }  # fmt: skip
+    with pytest.raises(UnsupportedModel, match="multiply the tables by it"):
+        load(model_of("RotaryEmbedding", operands, {"y": FLOAT}, scale=0.5))
+
+
+def test_sections_of_rotations_fill_the_tables() -> None:
+    operands = {
+        "x": normal(0, 2, 5, 16), "places": np.zeros((3, 2, 5), np.int64),
+        "cos": normal(1, 16, 4), "sin": normal(2, 16, 4),
+    }  # fmt: skip
+    model = model_of("MRotaryEmbedding", operands, {"y": FLOAT}, mrope_section=[2, 1, 2])
+    with pytest.raises(UnsupportedModel, match="three numbers whose sum is 4"):
+        load(model)
 
 
 @pytest.mark.parametrize("both", [0, 1])

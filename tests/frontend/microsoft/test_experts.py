@@ -152,6 +152,25 @@ def test_packed_weights(bits: int, block: int, zeros: bool) -> None:
     )  # fmt: skip
 
 
+def test_layers_may_have_codes_of_other_bits() -> None:
+    """As of a node whose layers all have as many."""
+    operands = packed_of(8, 0, zeros=False)
+    attributes: list[dict[str, Any]] = [
+        {"expert_weight_bits": 8},
+        {f"fc{n}_expert_weight_bits": 8 for n in (1, 2)},
+    ]
+    plain, own = (
+        run_network(
+            partition(optimize(load(model_of(
+                "QMoE", operands, {"y": TensorProto.FLOAT}, held(operands), k=2, **given
+            )))),
+            {"x": operands["x"], "router": operands["router"]},
+        )
+        for given in attributes
+    )  # fmt: skip
+    np.testing.assert_allclose(own[0], plain[0])
+
+
 @pytest.mark.parametrize("block", [0, 16])
 def test_packed_weights_are_read_as_they_are_stored(block: int) -> None:
     """No call makes numbers of the weights of experts that no row goes to."""

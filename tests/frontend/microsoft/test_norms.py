@@ -156,6 +156,16 @@ def test_gated_norms(columns: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_the_usual_epsilon_of_gated_norms() -> None:
+    x, scale, gate = 1e-3 * normal(0, 5, 8), normal(1, 8), normal(2, 5, 8)
+    operands = {"x": x, "scale": scale, "gate": gate}
+    model = model_of("GatedRMSNorm", operands, {"y": TensorProto.FLOAT})
+    (got,) = run_network(partition(optimize(load(model))), operands)
+    root = np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5)
+    want = x / root * scale * gate / (1 + np.exp(-gate))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
 def test_softmax_behind_a_bias() -> None:
     """onnxruntime has it on GPUs only."""
     x, bias = normal(0, 2, 3, 4, 5), normal(1, 2, 1, 1, 5)

@@ -59,6 +59,7 @@ def test_pairs(operator: str, dtype: Any) -> None:
         ("QLinearReduceMean", {"axes": [1, 3], "keepdims": 0}),
         ("QLinearSoftmax", {"opset": 13, "axis": -1}),
         ("QLinearSoftmax", {"opset": 11, "axis": 1}),
+        ("QLinearSoftmax", {"opset": 11}),
         ("QLinearAveragePool", {"kernel_shape": [2, 3], "pads": [1, 1, 0, 1]}),
         ("QLinearAveragePool", {"kernel_shape": [2, 2], "channels_last": 1, "strides": [2, 1]}),
     ],
@@ -111,10 +112,11 @@ def test_dynamic_quantize_matmul(columns: bool, bias: bool) -> None:
     assert_as_onnxruntime("DynamicQuantizeMatMul", operands, None, constants, 0.02)
 
 
+@pytest.mark.parametrize("shape", [(3, 8), (8,)])
 @pytest.mark.parametrize("bias", [False, True])
-def test_matmul_integer_to_float(bias: bool) -> None:
+def test_matmul_integer_to_float(bias: bool, shape: tuple[int, ...]) -> None:
     operands = {
-        "a": integers(0, np.uint8, 3, 8), "b": integers(1, np.int8, 8, 5),
+        "a": integers(0, np.uint8, *shape), "b": integers(1, np.int8, 8, 5),
         "a_scale": np.array(0.01, np.float32), "b_scale": np.abs(normal(2, 5)),
         "a_zero": np.array(117, np.uint8), "b_zero": np.array(0, np.int8).repeat(5),
         "bias": normal(4, 5) if bias else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -9,7 +11,8 @@ from onnx import TensorProto, helper
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
-from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, model_of, normal
+from tests.graph.executor import run_network
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -139,3 +142,86 @@ def test_weights_that_are_not_constant_are_refused() -> None:
     )
     with pytest.raises(UnsupportedModel, match="it must be a constant"):
         load(model)
+
+
+def groups_in_any_order(bits: int, zeros: Array | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands and attributes of MatMulNBits, of 64 rows in groups of 16."""
+    rng = np.random.default_rng(bits)
+    operands = {
+        "a": normal(0, 2, 3, 64),
+        "b": rng.integers(0, 256, (5, 4, 2 * bits)).astype(np.uint8), "scales": normal(1, 5, 4),
+        "zeros": zeros, "groups": rng.permutation(np.arange(64) // 16).astype(np.int32),
+    }  # fmt: skip
+    return operands, {"K": 64, "N": 5, "bits": bits, "block_size": 16}
+
+
+def test_groups_of_rows_in_any_order() -> None:
+    operands, given = groups_in_any_order(4, None)
+    assert_as_onnxruntime("MatMulNBits", operands, None, ["b", "scales", "groups"], 1e-3, **given)
+
+
+def test_groups_of_rows_have_zero_points() -> None:
+    """onnxruntime does not support it of 8 bits, and reads no zero points of fewer."""
+    zeros = np.random.default_rng(1).integers(0, 256, (5, 4)).astype(np.uint8)
+    operands, given = groups_in_any_order(8, zeros)
+    model = model_of(
+        "MatMulNBits", operands, {"y": TensorProto.FLOAT}, ["b", "scales", "zeros", "groups"],
+        **given,
+    )  # fmt: skip
+    (got,) = run_network(partition(optimize(load(model))), {"a": operands["a"]})
+    groups, codes = operands["groups"], operands["b"].reshape(5, 64).astype(np.float32)
+    weight = (codes - zeros[:, groups]) * operands["scales"][:, groups]
+    np.testing.assert_allclose(got, operands["a"] @ weight.T, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("operator", ["MatMulNBits", "MatMulBnb4"])
+def test_weights_times_a_vector(operator: str) -> None:
+    blocks = (5, 2, 8) if operator == "MatMulNBits" else (80,)
+    operands = {
+        "a": normal(0, 32), "b": np.random.default_rng(1).integers(0, 256, blocks).astype(np.uint8),
+        "scales": np.abs(normal(2, *blocks[:2]) if len(blocks) == 3 else normal(2, 10)),
+    }  # fmt: skip
+    kind: dict[str, Any] = {"bits": 4} if operator == "MatMulNBits" else {"quant_type": 1}
+    assert_as_onnxruntime(
+        operator, operands, None, ["b", "scales"], 1e-3, K=32, N=5, block_size=16, **kind
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "more", "said"),
+    [
+        (np.zeros(32, np.int32), {}, "give 16 rows of each group"),
+        (None, {"weight_prepacked": 1}, "store the weights as they are quantized"),
+    ],
+)
+def test_other_arrangements_of_weights_are_refused(
+    groups: Array | None, more: dict[str, Any], said: str
+) -> None:
+    operands = {
+        "a": normal(0, 3, 32), "b": np.zeros((5, 2, 8), np.uint8), "scales": normal(1, 5, 2),
+        "zeros": None, "groups": groups,
+    }  # fmt: skip
+    held = ["b", "scales", *(["groups"] if groups is not None else [])]
+    model = model_of(
+        "MatMulNBits", operands, {"y": TensorProto.FLOAT}, held, K=32, N=5, bits=4, block_size=16,
+        **more,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModel, match=said):
+        load(model)
+
+
+@pytest.mark.parametrize("block", [0, 16])
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT4E2M1])
+def test_rows_of_a_table_of_narrow_floats(kind: int, block: int) -> None:
+    """Without a size, each row is a block."""
+    table = normal(0, 60, 48).astype(helper.tensor_dtype_to_np_dtype(kind))
+    scales = normal(1, 60, 3 if block else 1)
+    places = np.random.default_rng(0).integers(0, 60, (2, 3))
+    operands = {"data": table, "indices": places, "scales": scales}
+    model = model_of(
+        "GatherBlockQuantized", operands, {"y": TensorProto.FLOAT}, ["data", "scales"],
+        block_size=block,
+    )  # fmt: skip
+    (got,) = run_network(partition(optimize(load(model))), {"indices": places})
+    want = table.astype(np.float32) * scales.repeat(48 // scales.shape[1], axis=1)
+    np.testing.assert_allclose(got, want[places], rtol=1e-6)

@@ -75,9 +75,12 @@ def fused_matmul_activation(ctx: NodeContext) -> str:
 
 
 def _parameters(ctx: NodeContext) -> tuple[float, ...]:
-    names = ("activation_alpha", "activation_beta", "activation_gamma")
-    given = [ctx.attr(name, math.nan) for name in names]
-    return tuple(v for v in given if not math.isnan(v))
+    """The parameters of the activation, of which each is an attribute."""
+    name = ctx.attr("activation", "")
+    names = ("alpha", "gamma") if name == "Selu" else ("alpha", "beta")
+    _, usual = _ACTIVATIONS.get(name, (None, ()))
+    given = zip(names, usual, strict=False)
+    return tuple(float(ctx.attr(f"activation_{key}", value)) for key, value in given)
 
 
 def gemm_fast_gelu(ctx: NodeContext) -> str:

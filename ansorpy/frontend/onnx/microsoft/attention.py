@@ -26,7 +26,7 @@ __all__ = ["OPERATORS"]
 
 def attention(ctx: NodeContext) -> tuple[str, ...]:
     """Self-attention of one operand, which is multiplied with queries', keys', values' weights."""
-    if ctx.has_input(6) or ctx.attr("past_present_share_buffer", 0):
+    if ctx.has_input(6):
         raise Unsupported("past_sequence_length", "let the cache grow by the new rows")
     projected = ctx.emit(MatMul(), [ctx.input(0), ctx.input(1)])
     return _self_attention(ctx, ctx.plus(projected, 2), mask=3, past=4, bias=5)
@@ -45,6 +45,8 @@ def _self_attention(
     ctx: NodeContext, projected: str, *, mask: int, past: int, bias: int
 ) -> tuple[str, ...]:
     """Attention of the columns of *projected*: queries, keys and values beside each other."""
+    if ctx.attr("past_present_share_buffer", 0):
+        raise Unsupported("past_present_share_buffer=1", "let the cache grow by the new rows")
     if ctx.attr("do_rotary", 0):
         raise Unsupported("do_rotary=1", "rotate with an operator of its own")
     heads, columns = ctx.attr("num_heads", 0), ctx.type_of(projected).shape[-1]
@@ -132,7 +134,9 @@ def _between(
 
 def multi_head_attention(ctx: NodeContext) -> tuple[str, ...]:
     """Attention of queries, keys and values, which may be packed, cached, and have a bias."""
-    if any(map(ctx.has_input, (8, 9))) or ctx.is_output_used(3):
+    if ctx.has_input(8):
+        raise Unsupported("past_sequence_length", "let caches grow by the new rows")
+    if ctx.has_input(9) or ctx.is_output_used(3):
         raise Unsupported("cache_indirection or qk", "export without beam search")
     heads = ctx.attr("num_heads", 0)
     biases: list[str | None] = [None] * 3
@@ -143,6 +147,9 @@ def multi_head_attention(ctx: NodeContext) -> tuple[str, ...]:
         biases = [*_columns(ctx, ctx.input(3), (q_size, q_size, rest))]
     q, k, v = (_in_heads(ctx, part, heads, one) for part, one in zip(
         _unpacked(ctx), biases, strict=True))  # fmt: skip
+    queries, keys = (ctx.type_of(x).shape[2] for x in (q, k))
+    if ctx.attr("unidirectional", 0) and queries not in (1, keys):
+        raise Unsupported("unidirectional=1", "give as many keys as queries, behind past ones")
     if ctx.has_input(6):
         k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((6, k), (7, v)))
     return merged_heads(ctx, _attended(ctx, q, k, v, mask=4, bias=5)), k, v
@@ -281,6 +288,53 @@ def _grown(ctx: NodeContext, past: str, new: str, first: str) -> str:
 
 def rotary_embedding(ctx: NodeContext) -> str:
     """Rows rotated by angles in a table, at places that are given or begin with a number."""
+    if ctx.attr("scale", 1.0) != 1.0:
+        raise Unsupported("scale", "multiply the tables by it; onnxruntime reads no scale")
+    rows = ctx.shape()[-2]
+    places = ctx.cast(ctx.input(1), DType.INT64)
+    if len(ctx.shape(1)) == 1:
+        places = ctx.apply(Fn.ADD, ctx.places(rows), places)
+        places = ctx.reshape(places, (1, 1, rows))
+    else:
+        places = ctx.reshape(places, (ctx.shape(1)[0], 1, rows))
+    cos, sin = (ctx.emit(Gather(0), [ctx.input(n), places]) for n in (2, 3))
+    return _rotated_rows(ctx, cos, sin)
+
+
+def multimodal_rotary_embedding(ctx: NodeContext) -> str:
+    """The same where each row has three places: in time, height and width.
+
+    Each column of the tables belongs to one of them; those of a kind are neighbours, or alternate.
+    """
+    half = ctx.number(ctx.shape(2)[1], "a rotation")
+    sizes = np.asarray(ctx.ints("mrope_section", ()), np.int64)
+    if len(sizes) != 3 or sizes.min() < 0 or sizes.sum() != half:
+        raise Unsupported("mrope_section", f"give three numbers whose sum is {half}")
+    which = np.repeat(np.arange(3), sizes)
+    if ctx.attr("mrope_layout", 0):
+        which = np.zeros(half, np.int64)
+        for kind in (1, 2):
+            which[kind : 3 * sizes[kind] : 3] = kind
+    ctx.require_rank(1, 3)
+    _, batch, rows = ctx.shape(1)
+    places = [
+        ctx.reshape(ctx.slice(ctx.input(1), {0: Cut(kind, 1)}), (batch, 1, rows))
+        for kind in range(3)
+    ]
+
+    def angles(operand: int) -> str:
+        found, *others = (ctx.emit(Gather(0), [ctx.input(operand), one]) for one in places)
+        for kind, other in enumerate(others, 1):
+            is_own = ctx.literal((which == kind)[None, None, None], DType.BOOL)
+            found = ctx.apply(Fn.WHERE, is_own, other, found)
+        return found
+
+    return _rotated_rows(ctx, angles(2), angles(3))
+
+
+def _rotated_rows(ctx: NodeContext, cos: str, sin: str) -> str:
+    """The operand, ``[batch, rows, heads * size]`` or ``[batch, heads, rows, size]``, rotated by
+    angles of which *cos* and *sin* are ``[batch, 1, rows, half]``."""
     shape, half = ctx.shape(), ctx.number(ctx.shape(2)[1], "a rotation")
     if ctx.attr("is_packed_batching", 0):
         raise Unsupported("is_packed_batching=1", "give texts as a batch")
@@ -289,17 +343,10 @@ def rotary_embedding(ctx: NodeContext) -> str:
     if len(shape) == 3:
         columns = ctx.number(shape[2], "heads")
         x = split_heads(ctx, x, heads or columns // (2 * half), "num_heads")
-    rows = ctx.type_of(x).shape[2]
-    places = ctx.cast(ctx.input(1), DType.INT64)
-    if len(ctx.shape(1)) == 1:
-        places = ctx.apply(Fn.ADD, ctx.places(rows), places)
-        places = ctx.reshape(places, (1, 1, rows))
-    else:
-        places = ctx.reshape(places, (ctx.shape(1)[0], 1, rows))
-    cos, sin = (ctx.emit(Gather(0), [ctx.input(n), places]) for n in (2, 3))
-    found = rotated(ctx, x, cos, sin, 2 * half, pairs=bool(ctx.attr("interleaved", 0)))
     scale = float(ctx.attr("scale", 1.0))
-    found = found if scale == 1.0 else ctx.apply(Fn.MUL, found, ctx.literal(scale))
+    if scale != 1.0:
+        cos, sin = (ctx.apply(Fn.MUL, part, ctx.literal(scale)) for part in (cos, sin))
+    found = rotated(ctx, x, cos, sin, 2 * half, pairs=bool(ctx.attr("interleaved", 0)))
     return merged_heads(ctx, found) if len(shape) == 3 else found
 
 
@@ -337,6 +384,7 @@ def relative_position_bias(ctx: NodeContext) -> str:
 OPERATORS: dict[str, Translate] = {
     "Attention": attention,
     "GroupQueryAttention": group_query_attention,
+    "MRotaryEmbedding": multimodal_rotary_embedding,
     "MultiHeadAttention": multi_head_attention,
     "QAttention": qattention,
     "RelativePositionBias": relative_position_bias,

@@ -63,6 +63,8 @@ def qmoe(ctx: NodeContext) -> str:
         raise Unsupported(f"quant_type={kind}", "quantize to integers")
     if ctx.attr("weights_prepacked", -1) > 0:
         raise Unsupported("weights_prepacked=1", "store the weights as they are quantized")
+    if any(ctx.has_input(n) for n in range(15, len(ctx.node.input))):
+        raise Unsupported("fc1_global_scale and what follows it", "quantize to integers")
     layers = [_packed(ctx, n) for n in range(3) if ctx.has_input(2 + 3 * n)]
     choice = _routed(ctx)
     if not ctx.has_input(14):
@@ -82,7 +84,8 @@ def _plain(ctx: NodeContext, operand: int) -> _Layer:
 
 def _packed(ctx: NodeContext, number: int) -> _Layer:
     """A layer of which operands are weights, scales and biases, and further ones zero points."""
-    first, zero, bits = 2 + 3 * number, 11 + number, bits_of(ctx, "expert_weight_bits")
+    first, zero, own = 2 + 3 * number, 11 + number, f"fc{number + 1}_expert_weight_bits"
+    bits = bits_of(ctx, own if ctx.attr(own, 0) > 0 else "expert_weight_bits")
     held = unpacked(ctx.constant(first, "weights"), bits)
     count, columns, rows = held.shape
     codes = codes_of(ctx, held, bits)

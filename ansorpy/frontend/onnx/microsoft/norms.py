@@ -47,11 +47,17 @@ def _refuse_statistics(ctx: NodeContext, *outputs: int) -> None:
 
 
 def _normalised(
-    ctx: NodeContext, value: str, scale: str, offset: str | None, *, centred: bool = True
+    ctx: NodeContext,
+    value: str,
+    scale: str,
+    offset: str | None,
+    *,
+    centred: bool = True,
+    epsilon: float = 1e-12,
 ) -> str:
-    """*value* normalised over its last axis, scaled and offset."""
+    """*value* normalised over its last axis, scaled and offset; *epsilon* is the usual one."""
     axis = len(ctx.type_of(value).shape) - 1
-    norm = LayerNorm((axis,), float(ctx.attr("epsilon", 1e-12)), centred=centred)
+    norm = LayerNorm((axis,), float(ctx.attr("epsilon", epsilon)), centred=centred)
     scaled = ctx.apply(Fn.MUL, ctx.emit(norm, [value]), scale)
     return scaled if offset is None else ctx.apply(Fn.ADD, scaled, offset)
 
@@ -151,7 +157,7 @@ def gated_rms_norm(ctx: NodeContext) -> str:
     if columns % size != 0:
         raise Unsupported(f"a scale of {size} elements", f"it must divide the {columns} columns")
     groups = ctx.reshape(ctx.input(), (*lead, columns // size, size))
-    scaled = _normalised(ctx, groups, ctx.input(1), None, centred=False)
+    scaled = _normalised(ctx, groups, ctx.input(1), None, centred=False, epsilon=1e-5)
     gate = ctx.apply(Fn.MUL, ctx.input(2), ctx.apply(Fn.SIGMOID, ctx.input(2)))
     return ctx.apply(Fn.MUL, ctx.reshape(scaled, ctx.shape()), gate)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ansorpy.frontend.onnx.context import NodeContext, Translate
 from ansorpy.frontend.onnx.operands import with_operands
+from ansorpy.frontend.onnx.operators.matmul import as_matrices, without_axes
 from ansorpy.frontend.onnx.operators.normalization import softmax
 from ansorpy.frontend.onnx.operators.pool import average_pool
 from ansorpy.frontend.onnx.quantized.quantize import (
@@ -84,12 +85,14 @@ def _mean_over(ctx: NodeContext, x: str, axes: tuple[int, ...], *, keep: bool) -
     return ctx.apply(Fn.DIV, total, ctx.size(count, dtype))
 
 
-def _on_numbers(importer: Callable[[NodeContext], str]) -> Callable[[NodeContext, str], str]:
-    """*importer* of another operator with the same attributes, on numbers."""
+def _on_numbers(
+    importer: Callable[[NodeContext], str], **usual: int
+) -> Callable[[NodeContext, str], str]:
+    """*importer* of another operator with the same attributes, some *usual*, on numbers."""
 
     def compute(ctx: NodeContext, x: str) -> str:
         opset = int(ctx.attr("opset", ctx.opset))
-        return importer(replace(with_operands(ctx, {0: x}), opset=opset))
+        return importer(replace(with_operands(ctx, {0: x}, **usual), opset=opset))
 
     return compute
 
@@ -125,11 +128,12 @@ def zero_point(ctx: NodeContext, operand: int) -> str | None:
 
 def product(ctx: NodeContext, left: Integers, right: int, zero: int, *scales: str) -> str:
     """*left* times the operand *right*, whose zero point is operand *zero*, times two *scales*."""
-    zeros = zero_point(ctx, zero)
-    summed = multiplied(ctx, left, Integers(ctx.input(right), zeros))
+    shapes = ctx.type_of(left.value).shape, ctx.shape(right)
+    a, b = as_matrices(ctx, left.value, ctx.input(right))
+    summed = multiplied(ctx, replace(left, value=a), Integers(b, zero_point(ctx, zero)))
     dtype = ctx.type_of(scales[0]).dtype
     scale = ctx.apply(Fn.MUL, *(ctx.cast(one, dtype.of_sums) for one in scales))
-    return scaled(ctx, summed, None, scale, dtype)
+    return without_axes(ctx, scaled(ctx, summed, None, scale, dtype), *shapes)
 
 
 def dynamic_quantize_matmul(ctx: NodeContext) -> str:
@@ -176,7 +180,7 @@ OPERATORS: dict[str, Translate] = {
     "QLinearMul": _pairwise(Fn.MUL),
     "QLinearReduceMean": of_one(_mean),
     "QLinearSigmoid": of_one(_sigmoid),
-    "QLinearSoftmax": of_one(_on_numbers(softmax)),
+    "QLinearSoftmax": of_one(_on_numbers(softmax, axis=-1)),
     "QLinearWhere": qlinear_where,
     "QuantizeLinear": quantize_linear,
 }

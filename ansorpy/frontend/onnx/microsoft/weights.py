@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
+from ansorpy.arrays import Ints
 from ansorpy.frontend.onnx.context import NodeContext, Translate
+from ansorpy.frontend.onnx.operators.matmul import product
 from ansorpy.frontend.onnx.quantized.narrow import add_constant
 from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import Decode, Fn, Gather, MatMul, Spread
+from ansorpy.graph.ops import Decode, Fn, Gather, Spread
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import Narrow
 
@@ -30,9 +34,15 @@ def matmul_nbits(ctx: NodeContext) -> str:
     """``A W'``, where W ``[N, K]`` is stored in blocks along K."""
     columns, rows, block = _sizes(ctx)
     bits, blocks = bits_of(ctx), -(-rows // block)
+    if ctx.attr("weight_prepacked", 0):
+        raise Unsupported("weight_prepacked", "store the weights as they are quantized")
+    held = unpacked(ctx.constant(1, "B").reshape(columns, -1), bits)[:, :rows]
+    data = ctx.input(0)
     if ctx.has_input(4):
-        raise Unsupported("g_idx", "quantize without reordering of groups")
-    codes = codes_of(ctx, unpacked(ctx.constant(1, "B").reshape(columns, -1), bits)[:, :rows], bits)
+        order = _by_groups(ctx, rows, block)
+        held = held[:, order]
+        data = ctx.emit(Gather(len(ctx.shape()) - 1), [data, ctx.literal(order, DType.INT64)])
+    codes = codes_of(ctx, held, bits)
     scales = ctx.reshape(ctx.input(2), (columns, blocks))
     zeros = None
     if ctx.has_input(3) and ctx.type(3).dtype is not DType.UINT8:
@@ -41,8 +51,16 @@ def matmul_nbits(ctx: NodeContext) -> str:
         held = ctx.constant(3, "zero_points").reshape(columns, -1)
         zeros = ctx.literal(unpacked(held, bits)[:, :blocks], DType.UINT8)
     weight = dequantized(ctx, codes, scales, zeros, 1, block, 1 << (bits - 1))
-    product = ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
-    return ctx.plus(product, 5)
+    return ctx.plus(product(ctx, data, ctx.transpose(weight, (1, 0))), 5)
+
+
+def _by_groups(ctx: NodeContext, rows: int, block: int) -> Ints:
+    """The rows of the weights in an order in which those that share a scale are a block."""
+    groups = np.asarray(ctx.constant_ints(4, "g_idx"))
+    order = np.argsort(groups, kind="stable")
+    if not np.array_equal(groups[order], np.arange(rows) // block):
+        raise Unsupported("g_idx", f"give {block} rows of each group")
+    return order
 
 
 def _sizes(ctx: NodeContext) -> tuple[int, int, int]:
@@ -74,7 +92,7 @@ def matmul_bnb4(ctx: NodeContext) -> str:
     scales = ctx.reshape(ctx.input(2), (columns, rows // block))
     spread = ctx.emit(Spread((1, block), (columns, rows)), [scales])
     weight = ctx.apply(Fn.MUL, numbers, spread)
-    return ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
+    return product(ctx, ctx.input(0), ctx.transpose(weight, (1, 0)))
 
 
 def gather_block_quantized(ctx: NodeContext) -> str:
@@ -83,9 +101,10 @@ def gather_block_quantized(ctx: NodeContext) -> str:
     along = ctx.axis(ctx.attr("quantize_axis", 1), rank)
     if ctx.axis(ctx.attr("gather_axis", 0), rank) != 0 or along == 0:
         raise Unsupported("gather_axis, quantize_axis", "gather along the first axis only")
+    kind = ctx.builder.narrow.get(ctx.input())
     middle = 0
     tables = [ctx.input(n) for n in (0, 2, 3) if ctx.has_input(n)]
-    if ctx.input() not in ctx.builder.narrow:
+    if kind is None:
         bits = bits_of(ctx)
         middle = 1 << (bits - 1)
         tables[0] = codes_of(ctx, unpacked(ctx.constant(0, "data"), bits), bits)
@@ -95,8 +114,12 @@ def gather_block_quantized(ctx: NodeContext) -> str:
             tables[2] = ctx.literal(held, DType.UINT8)
     codes, scales, *rest = (ctx.emit(Gather(0), [table, ctx.input(1)]) for table in tables)
     axis = along - 1 + len(ctx.shape(1))
-    zeros, block = rest[0] if rest else None, ctx.attr("block_size", 128)
-    return dequantized(ctx, codes, scales, zeros, axis, block, middle)
+    zeros = rest[0] if rest else None
+    block = ctx.attr("block_size", 128) or ctx.number(ctx.type_of(codes).shape[axis], "a block")
+    coded: Narrow | Literal[DType.UINT8] = DType.UINT8
+    if kind is not None and kind.is_float:
+        coded = kind
+    return dequantized(ctx, codes, scales, zeros, axis, block, middle, coded)
 
 
 def bits_of(ctx: NodeContext, attribute: str = "bits") -> int:
@@ -123,11 +146,18 @@ def codes_of(ctx: NodeContext, codes: Array, bits: int) -> str:
 
 
 def dequantized(
-    ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int, block: int, usual: int
+    ctx: NodeContext,
+    codes: str,
+    scales: str,
+    zeros: str | None,
+    axis: int,
+    block: int,
+    usual: int,
+    kind: Narrow | Literal[DType.UINT8] = DType.UINT8,
 ) -> str:
     """``(codes - zeros) * scales``, which are those of blocks of *block* elements along *axis*.
 
-    Without *zeros*, *usual* is the code of 0.
+    Without *zeros*, *usual* is the code of 0.  Codes are numbers, or are of a float *kind*.
     """
     shape, dtype = ctx.type_of(codes).shape, ctx.type_of(scales).dtype
 
@@ -136,7 +166,7 @@ def dequantized(
         return ctx.emit(Spread(times, shape), [value])
 
     zero = ctx.literal(usual, dtype) if zeros is None else spread(ctx.cast(zeros, dtype))
-    numbers = ctx.cast(ctx.emit(Decode(DType.UINT8), [codes]), dtype)
+    numbers = ctx.cast(ctx.emit(Decode(kind), [codes]), dtype)
     return ctx.apply(Fn.MUL, ctx.apply(Fn.SUB, numbers, zero), spread(scales))
 
 

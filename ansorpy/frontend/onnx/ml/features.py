@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Translate, dtype_of
@@ -14,6 +16,8 @@ from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceKind
 from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["OPERATORS"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def array_feature_extractor(ctx: NodeContext) -> str:
@@ -125,31 +129,33 @@ def normalizer(ctx: NodeContext) -> str:
     divisor = ctx.apply(
         Fn.WHERE, ctx.apply(Fn.EQUAL, whole, zero), ctx.literal(1.0, DType.FLOAT32), whole
     )
-    return ctx.apply(Fn.DIV, x, divisor)
+    return ctx.reshape(ctx.apply(Fn.DIV, x, divisor), ctx.shape())
 
 
 def one_hot_encoder(ctx: NodeContext) -> str:
-    """A new last axis with 1 at the category of each element, which is a number."""
+    """A new last axis with 1 at the category of each element, which is a number.
+
+    Differs: of a category that is not known, all are 0, even if that is to be an error.
+    """
     categories = np.asarray(ctx.ints("cats_int64s", ()), np.int64)
     if not len(categories):
         raise Unsupported("cats_strings", "texts are not supported; encode numbers")
     if not ctx.attr("zeros", 1):
-        raise Unsupported("zeros=0", "an unknown category cannot be an error; use zeros=1")
+        _LOG.warning("%s: categories that are not known become zeros, no error", ctx.node.output[0])
     given = ctx.reshape(ctx.cast(ctx.input(), DType.INT64), (*ctx.shape(), 1))
     same = ctx.apply(Fn.EQUAL, given, ctx.literal(categories, DType.INT64))
     return ctx.cast(same, DType.FLOAT32)
 
 
 def scaler(ctx: NodeContext) -> str:
-    """``(x - offset) * scale`` for each feature."""
-    x = ctx.cast(ctx.input(), DType.FLOAT32)
+    """``(x - offset) * scale`` for each feature, rounded to float32 once."""
+    dtype = ctx.type().dtype if ctx.type().dtype.is_float else DType.FLOAT32
+    x = ctx.cast(ctx.input(), dtype)
     for name, fn in (("offset", Fn.SUB), ("scale", Fn.MUL)):
         values = np.asarray(ctx.attr(name, ()), np.float32)
         if len(values):
-            x = ctx.apply(
-                fn, x, ctx.literal(values if len(values) > 1 else values[0], DType.FLOAT32)
-            )
-    return x
+            x = ctx.apply(fn, x, ctx.literal(values if len(values) > 1 else values[0], dtype))
+    return ctx.cast(x, DType.FLOAT32)
 
 
 OPERATORS: dict[str, Translate] = {

@@ -78,10 +78,12 @@ def transformed(ctx: NodeContext, scores: str, kind: str) -> str:
 
 
 def class_labels(ctx: NodeContext, name: str) -> np.ndarray:
-    """The integer labels of the classes in the attribute *name*."""
-    labels = ctx.ints(name, ())
+    """The integer labels of the classes in the attribute *name*; any numbers if none are read."""
+    texts = ctx.attr("classlabels_strings", ())
+    labels = ctx.ints(name, () if ctx.is_output_used(0) else range(len(texts)))
     if not labels:
-        raise Unsupported("classlabels_strings", "texts are not supported; use integer labels")
+        advice = "texts are not supported; use integer labels, or remove the output of labels"
+        raise Unsupported("classlabels_strings", advice)
     return np.asarray(labels, np.int64)
 
 

@@ -143,7 +143,7 @@ def _of_two(ctx: NodeContext, score: str, after: str, *, positive: bool, is_seco
     else:
         other = ctx.apply(Fn.SUB, ctx.literal(1.0, DType.FLOAT32), score)
     both = ctx.concat([other, score], 1)
-    return both if after == "SOFTMAX" else transformed(ctx, both, after)
+    return both if after in ("SOFTMAX", "SOFTMAX_ZERO") else transformed(ctx, both, after)
 
 
 def _label_of_two(ctx: NodeContext, score: str, labels: np.ndarray, *, positive: bool) -> str:
@@ -192,10 +192,13 @@ def _old_forest(
     is_leaf = np.asarray([mode == "LEAF" for mode in said], bool)
     weights = np.zeros((len(ids), targets))
     weights[is_leaf] = NEUTRAL.get(how, 0.0)
-    places = zip(ctx.ints(f"{kind}_treeids", ()), ctx.ints(f"{kind}_nodeids", ()), strict=True)
+    leaves = zip(ctx.ints(f"{kind}_treeids", ()), ctx.ints(f"{kind}_nodeids", ()), strict=True)
+    places = [*zip(leaves, ctx.ints(f"{kind}_ids", ()), strict=True)]
+    if len({*places}) < len(places):
+        raise Unsupported(f"{kind}_ids", "give a leaf one weight of each result")
     given = ctx.attr(f"{kind}_weights", ()) or tuple(_tensor(ctx, f"{kind}_weights_as_tensor"))
-    for place, target, weight in zip(places, ctx.ints(f"{kind}_ids", ()), given, strict=True):
-        weights[number[place], 0 if only else target] = weight
+    for (leaf, target), weight in zip(places, given, strict=True):
+        weights[number[leaf], 0 if only else target] = weight
     missing = ctx.ints("nodes_missing_value_tracks_true", ()) or (0,) * len(ids)
     values = ctx.attr("nodes_values", ()) or tuple(_tensor(ctx, "nodes_values_as_tensor"))
     yes, no = successors("nodes_truenodeids"), successors("nodes_falsenodeids")
