@@ -211,6 +211,7 @@ class GraphBuilder:
         builder.ports.update(graph.ports)
         for name, array in graph.constants.items():
             builder.add_constant(name, array)
+            builder.types[name] = graph.types[name]  # the extents of one without elements may vary
         builder._kept = graph.types.keys()
         return builder
 

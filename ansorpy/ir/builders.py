@@ -87,7 +87,8 @@ round = _unary(Function.ROUND)
 def sigmoid(x: ExprLike) -> Expr:
     """``1 / (1 + exp(-x))``; 0 below -88.7, where it would be denormal."""
     demand_no_truth(x)
-    return 1.0 / (1.0 + exp(-as_expr(x)))
+    given = as_expr(x)
+    return (1.0 / (1.0 + exp(-widened(given)))).astype(given.dtype)
 
 
 def widened(x: Expr) -> Expr:

@@ -118,6 +118,24 @@ def test_functions_of_16_bit_floats(op_type: str, kind: str, rng: np.random.Gene
     assert_close(y, FUNCTIONS[op_type](x.astype(np.float64)))
 
 
+ANYWHERE: dict[str, Numbers] = {
+    "Elu": lambda x: np.where(x < 0, np.expm1(x), x),
+    "Selu": lambda x: 1.0507010221 * np.where(x < 0, 1.6732631922 * np.expm1(x), x),
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("op_type", ANYWHERE)
+def test_activations_of_16_bit_floats_are_rounded_once(
+    op_type: str, kind: str, rng: np.random.Generator
+) -> None:
+    x = (16 * rng.uniform(-1, 1, (3, 50)) ** 3).astype(TYPES[kind])
+    _, [y] = results(model_of(op_type, x, opset=22), x)
+    assert y.dtype == x.dtype
+    assert_close(y, ANYWHERE[op_type](x.astype(np.float64)))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_powers_keep_odd_exponents_that_the_base_lacks(kind: str) -> None:
     x = np.array([[-1], [-3], [0.5]]).astype(TYPES[kind])

@@ -84,6 +84,15 @@ def test_slices_where_a_condition_holds(axis: int | None, given: int, rng: Rng) 
         )
 
 
+def test_slices_without_elements_are_counted_too() -> None:
+    one = node("Compress", ["x", "c"], ["y"], axis=1)
+    types = {"c": TensorProto.BOOL}
+    model = graph_model([one], {"x": (0, 4), "c": (4,)}, ["y"], types=types)
+    feeds = {"x": np.zeros((0, 4), np.float32), "c": np.array([True, False, True, True])}
+    (got,) = run_network(compiled(model), feeds)
+    assert got.shape == (0, 3)
+
+
 @pytest.mark.parametrize("sorted_", [0, 1])
 @pytest.mark.parametrize(("shape", "axis"), [
     ((1,), None), ((17,), None), ((4, 5), None), ((7, 2), 0), ((2, 9), 1), ((3, 4, 2), -2)

@@ -1,4 +1,4 @@
-"""Inverse trigonometric and hyperbolic functions in float32, computed from built-in functions.
+"""Inverse trigonometric and hyperbolic functions to float32's precision, from built-in functions.
 
 Near zero, where a difference would cancel, they use polynomials with the coefficients of the Cephes
 library (S. Moshier, 1989).  Errors are a few units in the last place.  Results for 16-bit
@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 
 from ansorpy.ir import builders as b
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 
-__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh"]
+__all__ = [
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "polynomial", "sinh", "widely",
+]  # fmt: skip
 
 _ATAN = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
 _ASIN = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
@@ -28,17 +29,17 @@ _FAR = 1e4
 """Above this, the 1 in ``sqrt(x * x + 1)`` is negligible, and ``x * x`` may overflow."""
 
 
-def _single(function: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
-    """*function* computed in float32, whatever the type of its argument and result."""
+def widely(function: Callable[..., Expr]) -> Callable[..., Expr]:
+    """*function* computed in at least float32, whatever the type of its argument and result."""
 
     @wraps(function)
-    def widened(x: Expr) -> Expr:
-        return function(x.astype(DType.FLOAT32)).astype(x.dtype)
+    def widened(x: Expr, *params: float) -> Expr:
+        return function(b.widened(x), *params).astype(x.dtype)
 
     return widened
 
 
-@_single
+@widely
 def atan(x: Expr) -> Expr:
     """The arctangent, between -pi / 2 and pi / 2."""
     size = b.abs(x)
@@ -48,20 +49,20 @@ def atan(x: Expr) -> Expr:
     return _signed(x, known + _odd(t, _ATAN))
 
 
-@_single
+@widely
 def asin(x: Expr) -> Expr:
     """The arcsine, between -pi / 2 and pi / 2; NaN for ``|x| > 1``."""
     return _signed(x, b.select(b.abs(x) > 0.5, math.pi / 2 - 2.0 * _half(x), _odd(b.abs(x), _ASIN)))
 
 
-@_single
+@widely
 def acos(x: Expr) -> Expr:
     """The arccosine, between 0 and pi; NaN for ``|x| > 1``."""
     near = 2.0 * _half(x)
     return b.select(x > 0.5, near, b.select(x < -0.5, math.pi - near, math.pi / 2 - _odd(x, _ASIN)))
 
 
-@_single
+@widely
 def sinh(x: Expr) -> Expr:
     """``(exp(x) - exp(-x)) / 2``."""
     raised = b.exp(b.abs(x) * 0.5)
@@ -69,14 +70,14 @@ def sinh(x: Expr) -> Expr:
     return b.select(b.abs(x) > 1.0, _signed(x, far), _odd(x, _SINH))
 
 
-@_single
+@widely
 def cosh(x: Expr) -> Expr:
     """``(exp(x) + exp(-x)) / 2``."""
     raised = b.exp(b.abs(x) * 0.5)
     return 0.5 * raised * raised + 0.5 / (raised * raised)
 
 
-@_single
+@widely
 def asinh(x: Expr) -> Expr:
     """``log(x + sqrt(x * x + 1))``."""
     size = b.abs(x)
@@ -86,17 +87,17 @@ def asinh(x: Expr) -> Expr:
     return b.select(size > 0.5, _signed(x, away), _odd(x, _ASINH))
 
 
-@_single
+@widely
 def acosh(x: Expr) -> Expr:
     """``log(x + sqrt(x * x - 1))``; NaN below 1."""
     above = x - 1.0
     near = b.minimum(x, _FAR)
     away = b.log(near + b.sqrt((near - 1.0) * (near + 1.0)))
     away = b.select(x > _FAR, b.log(x) + math.log(2), away)
-    return b.select(above < 0.5, b.sqrt(above) * _polynomial(above, _ACOSH), away)
+    return b.select(above < 0.5, b.sqrt(above) * polynomial(above, _ACOSH), away)
 
 
-@_single
+@widely
 def atanh(x: Expr) -> Expr:
     """``log((1 + x) / (1 - x)) / 2``; NaN for ``|x| > 1``."""
     return b.select(b.abs(x) < 0.5, _odd(x, _ATANH), 0.5 * b.log((1.0 + x) / (1.0 - x)))
@@ -110,10 +111,10 @@ def _half(x: Expr) -> Expr:
 def _odd(x: Expr, coefficients: Sequence[float]) -> Expr:
     """``x + x ** 3 * p(x ** 2)``."""
     square = x * x
-    return x + x * square * _polynomial(square, coefficients)
+    return x + x * square * polynomial(square, coefficients)
 
 
-def _polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
+def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
     """A polynomial of *x*; the first coefficient is that of the highest power."""
     total = x * coefficients[0] + coefficients[1]
     for c in coefficients[2:]:

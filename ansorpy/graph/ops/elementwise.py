@@ -231,12 +231,26 @@ def _integer_power(x: Expr, y: Expr) -> Expr:
     return b.select(y < 0, below, found)
 
 
+@angles.widely
 def _elu(x: Expr, alpha: float) -> Expr:
-    return b.select(x < 0, alpha * (b.exp(x) - 1.0), x)
+    return b.select(x < 0, alpha * _exp_less_one(x), x)
 
 
+@angles.widely
+def _celu(x: Expr, alpha: float) -> Expr:
+    return b.select(x < 0, alpha * _exp_less_one(x / alpha), x)
+
+
+@angles.widely
 def _selu(x: Expr, alpha: float, gamma: float) -> Expr:
-    return gamma * b.select(x > 0, x, alpha * (b.exp(x) - 1.0))
+    return gamma * _elu(x, alpha)
+
+
+def _exp_less_one(x: Expr) -> Expr:
+    """``exp(x) - 1``; near 0, where the difference would cancel, it is the exponential series."""
+    terms = 12 if x.dtype is DType.FLOAT64 else 6
+    near = x * angles.polynomial(x, [1 / math.factorial(n) for n in range(terms, 0, -1)])
+    return b.select(b.abs(x) < 0.25, near, b.exp(x) - 1.0)
 
 
 def _softplus(x: Expr) -> Expr:
@@ -280,7 +294,7 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.LEAKY_RELU: lambda x, alpha: b.select(x < 0, x * alpha, x),
     Fn.PRELU: lambda x, slope: b.select(x < 0, x * slope, x),
     Fn.ELU: _elu,
-    Fn.CELU: lambda x, alpha: b.select(x < 0, alpha * (b.exp(x / alpha) - 1.0), x),
+    Fn.CELU: _celu,
     Fn.SELU: _selu,
     Fn.SIGMOID: b.sigmoid,
     Fn.HARD_SIGMOID: lambda x, alpha, beta: b.maximum(b.minimum(x * alpha + beta, 1), 0),

@@ -1,11 +1,13 @@
-"""Literal powers, remainders and broadcast indices."""
+"""Literal powers, functions of numbers of every size, remainders and broadcast indices."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ansorpy.graph.ops import Elementwise, Fn, Lrn
 from ansorpy.graph.ops.elementwise import FUNCTIONS, power
@@ -19,6 +21,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.run_native import run_native
 
+Array = NDArray[Any]
 QUARTERS = [q / 4 for q in range(-8, 9) if q]
 
 
@@ -75,15 +78,38 @@ def test_literals_take_the_tensors_type() -> None:
     assert Elementwise(Fn.MUL).define([x, const(0.5, x.dtype)], Names()).dtype is x.dtype
 
 
-@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-6), ("float64", 1e-14)])
-def test_softplus_is_accurate_where_it_is_small(dtype: str, error: float) -> None:
-    numbers = np.array([0, 0.5, 3, 8, 10, 17, 20, 40, 80, np.inf, np.nan])
-    values = np.append(numbers, -numbers).astype(dtype)
+def _elu(x: Array) -> Array:
+    return np.where(x < 0, 1.5 * np.expm1(x), x)
+
+
+WIDE: dict[Fn, tuple[tuple[float, ...], Callable[[Array], Array]]] = {
+    Fn.CELU: ((1.5,), lambda x: np.where(x < 0, 1.5 * np.expm1(x / 1.5), x)),
+    Fn.ELU: ((1.5,), _elu),
+    Fn.SELU: ((1.5, 1.25), lambda x: 1.25 * _elu(x)),
+    Fn.SOFTPLUS: ((), lambda x: np.logaddexp(0, x)),
+    Fn.TANH: ((), np.tanh),
+}
+SINGLE: dict[Fn, tuple[tuple[float, ...], Callable[[Array], Array]]] = {
+    Fn.ACOS: ((), np.arccos), Fn.ACOSH: ((), np.arccosh), Fn.ASIN: ((), np.arcsin),
+    Fn.ASINH: ((), np.arcsinh), Fn.ATAN: ((), np.arctan), Fn.ATANH: ((), np.arctanh),
+    Fn.COSH: ((), np.cosh), Fn.SINH: ((), np.sinh),
+}  # fmt: skip
+"""Functions that are as precise as their type, and those that are as precise as float32."""
+
+
+@pytest.mark.parametrize(
+    ("fn", "dtype", "error"),
+    [*((fn, "float32", 1e-6) for fn in WIDE | SINGLE), *((fn, "float64", 1e-14) for fn in WIDE)],
+)
+def test_functions_are_accurate_for_numbers_of_every_size(fn: Fn, dtype: str, error: float) -> None:
+    sizes = np.append(np.geomspace(1e-30, 80, 200), [0, 0.25, np.inf, np.nan])
+    values = np.append(sizes, -sizes).astype(dtype)
+    params, function = (WIDE | SINGLE)[fn]
     x = placeholder(values.shape, dtype, name="x")
-    y = Elementwise(Fn.SOFTPLUS).define([x], Names())
+    y = Elementwise(fn, params).define([x], Names())
     state = State.initial(ComputeDAG([y])).vectorize(y.name, [y.axes[0].name])
     with np.errstate(all="ignore"):
-        want = np.logaddexp(0, values.astype(np.float64))
+        want = function(values.astype(np.float64))
         found = [
             *run_dag(state.definition, {"x": values}),
             *run_native(lower(state), {"x": values}),
