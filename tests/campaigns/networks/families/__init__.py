@@ -57,6 +57,7 @@ NOT_DRAWN: Mapping[str, str] = {
     "com.microsoft.SimplifiedLayerNormalization": "onnxruntime has no such kernel",
     "com.microsoft.DynamicQuantizeLSTM": "rounding decides its states, step after step",
     "com.microsoft.TransposeMatMul": "FusedMatMul, as it was called before",
+    "com.microsoft.MRotaryEmbedding": "RotaryEmbedding is drawn, whose rotations it has",
     **{f"com.microsoft.{n}": "onnxruntime has no such kernel for CPUs" for n in _ONLY_ON_GPUS},
     **{f"com.microsoft.{name}": f"onnx's {name} is drawn" for name in _AS_ONNX_HAS_IT},
 }
