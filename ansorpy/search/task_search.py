@@ -119,8 +119,8 @@ class TaskSearch:
 
         If *ahead*, a strategy that can (:class:`Preparing`) prepares for the next round while this
         one is measured, unless this one includes the default schedule: whether all its candidates
-        are measured shows only then.  *beside* starts other work when building begins; the model
-        does not change before it has ended.
+        are measured shows only then.  Otherwise *beside* starts other work when building begins;
+        the model does not change before it has ended.
 
         The first round of several trials ends with the default schedule, so that the result is
         never slower than that; it is skipped when it is certain to be slower.  If all earlier
@@ -184,9 +184,9 @@ class TaskSearch:
         if len(seeds) == n:
             return seeds
         asked, self._asked = self._asked, None
-        pool = None if asked is None else asked.result()
-        if pool is None or not self.context.new(pool.candidates()):
-            pool = self.strategy.ask(self.context, n - len(seeds))
+        pool, wanted = None if asked is None else asked.result(), n - len(seeds)
+        if pool is None or len(self.context.new(pool.candidates())) < wanted:
+            pool = self.strategy.ask(self.context, wanted)
         pool = with_deviations(pool, self.task, self.context.model, self._fastest)
         pool = replace(pool, measured=self.context.measured)
         chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)

