@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from benchmarks.common.cells import markdown
 from benchmarks.race.contestant import Contestant, contestants
-from benchmarks.study.comparison import compared
+from benchmarks.study.comparison import Scores, compared
 from benchmarks.study.jobs import Job
 from benchmarks.study.outcomes import Outcomes
 from benchmarks.study.plots import curves, standings
@@ -132,7 +132,7 @@ def _section(name: str, heats: Sequence[Heat], outcomes: Outcomes) -> Section:
     labels = {one.name: one.label("strategy") for one in racing}
     found = compared(scores, default)
     unit = "time / fastest"
-    text = [learnt(found, labels, default), *_failed(heats, outcomes)]
+    text = [learnt(found, labels, default), *_absent(scores), *_failed(heats, outcomes)]
     tables = standings_table(found, scores, unit, labels, default)
     pictures = {
         name: standings(found, f"{unit}, geometric mean", labels),
@@ -157,6 +157,12 @@ def _rows(
         for one in racing
         for at_s, _, ms in (outcomes.value(heat.key(one)) or {"points": ()})["points"]
     ]
+
+
+def _absent(scores: Scores) -> list[str]:
+    """The registered strategies that have no results."""
+    missing = [one.label("strategy") for one in contestants("strategy") if one.name not in scores]
+    return [f"Without results: {', '.join(missing)}."] if missing else []
 
 
 def _failed(heats: Sequence[Heat], outcomes: Outcomes) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from ansorpy.deadline import OutOfTime, left_s
@@ -20,6 +21,7 @@ from ansorpy.measure.run.limits import STARVED, run_limit_s
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.run.undisturbed import CREDIT_S
 from ansorpy.measure.workers.messages import (
+    KnownProgram,
     Measured,
     MeasureRequest,
     OpenRequest,
@@ -42,6 +44,9 @@ _GUARDED = (
     "the usual cause is an access outside its buffers, which end at guard pages in the first run"
 )
 _KEPT_REFERENCE_BYTES = 512 << 20
+_YARDSTICKS = 256
+_LONGEST_YARDSTICK_S = 0.05
+"""A call of a longer program goes through fast and slow phases of the machine itself."""
 _ROUNDS_SHARE = 0.9
 """Fraction of a limit after which the worker begins no further round, so as to answer in time."""
 
@@ -62,6 +67,8 @@ class RunClient:
         environment: Variables added to the driver's.
         patience: Factor by which a candidate may take longer while others occupy the cores.
         spare: Keep a second process ready, which takes over when the first one ends.
+        in_turns: Time candidates in turns with another program of their task
+            (:class:`~ansorpy.measure.run.timing.Yardstick`).
     """
 
     def __init__(
@@ -77,6 +84,7 @@ class RunClient:
         environment: Mapping[str, str] | None = None,
         patience: float = STARVED,
         spare: bool = False,
+        in_turns: bool = False,
     ) -> None:
         self.cores = cores
         self.seed = seed
@@ -90,6 +98,8 @@ class RunClient:
         self._open: tuple[Worker, int, str] | None = None
         self._references: dict[str, ReferenceOutputs] = {}
         self._verified: dict[str, Magnitudes] = {}
+        self._in_turns = in_turns
+        self._yardsticks = LRUCache[str, tuple[Built, float]](_YARDSTICKS)
 
     @property
     def workers(self) -> list[Worker]:
@@ -154,11 +164,7 @@ class RunClient:
         Raises:
             AnsorpyError: The worker cannot open the task, which is not the candidate's fault.
         """
-        header, blobs = built.parts()
-        request = MeasureRequest(
-            built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
-        )
-        message = Message("measure", request.model_dump(mode="json"), blobs)
+        message = self._measure_request(task, built, incumbent_s, stated_error)
         timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + CREDIT_S
         for _ in range(2):
             try:
@@ -172,7 +178,33 @@ class RunClient:
         result, check_s = _measured(answer)
         charge(Activity.CHECK, check_s)
         self._distrust([result], answer)
+        if result.ok and self._in_turns:
+            self._note_time(task, built, result.median_s)
         return result
+
+    def _measure_request(
+        self, task: Task, built: Built, incumbent_s: float | None, stated_error: float
+    ) -> Message:
+        header, blobs = built.parts()
+        policy, yardstick, others = self.policy, None, tuple[bytes, ...]()
+        known = self._yardsticks.get(_identity(task))
+        if known is not None:
+            program, seconds = known
+            known_header, others = program.parts()
+            yardstick = KnownProgram(digest=program.digest, built=known_header, seconds=seconds)
+        elif self._in_turns:
+            policy = policy.of_level()
+        request = MeasureRequest(
+            built=header, blobs=len(blobs), stated_error=stated_error, incumbent_s=incumbent_s,
+            policy=policy, yardstick=yardstick,
+        )  # fmt: skip
+        return Message("measure", request.model_dump(mode="json"), (*blobs, *others))
+
+    def _note_time(self, task: Task, built: Built, seconds: float) -> None:
+        """Time others of *task* beside *built* if there is no yardstick, or a much slower one."""
+        _, known_s = self._yardsticks.get(_identity(task), (None, math.inf))
+        if seconds < min(known_s / 2, _LONGEST_YARDSTICK_S):
+            self._yardsticks[_identity(task)] = built, seconds
 
     def retime(self, task: Task, builds: list[Built]) -> list[MeasureResult]:
         """Time several candidates in turns; if one fails, all fail.

@@ -32,9 +32,10 @@ from ansorpy.measure.probe.loops import team_kernel
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.device import Candidate, OpenTask, TaskOpener
 from ansorpy.measure.run.host import HostTask
-from ansorpy.measure.run.timing import Timing, time_calls, time_interleaved
+from ansorpy.measure.run.timing import Timing, Yardstick, time_calls, time_interleaved
 from ansorpy.measure.run.undisturbed import Undisturbed
 from ansorpy.measure.workers.messages import (
+    KnownProgram,
     MeasureRequest,
     OpenRequest,
     ReferenceMade,
@@ -64,6 +65,9 @@ class RunSession:
         self._reference: list[Array] = []
         self._magnitudes: Sequence[float] = ()
         self._undisturbed = Undisturbed(lambda: self.task.is_disturbed())
+        self._beside: tuple[str, Candidate] | None = None
+        """The program that candidates are timed beside, by its digest."""
+        self._loaded = ExitStack()
 
     @property
     def task(self) -> OpenTask:
@@ -92,6 +96,7 @@ class RunSession:
 
     def begin(self, dag: ComputeDAG, options: OpenRequest) -> None:
         """Make the inputs of the task that *dag* defines; it has no reference yet."""
+        self._unload()
         self._task, self._reference = None, []
         self._options, self._magnitudes = options, options.magnitudes
         self._task = self._opener(dag, options.seed, options.threads)
@@ -119,13 +124,14 @@ class RunSession:
         request = MeasureRequest.model_validate(message.fields)
         begin = time.perf_counter()
         try:
-            with self.task.load(built_from_parts(request.built, message.blobs)) as candidate:
+            own, others = message.blobs[: request.blobs], message.blobs[request.blobs :]
+            with self.task.load(built_from_parts(request.built, own)) as candidate:
                 first_s = candidate.check()
                 worst = self.compared(request.stated_error)
                 check_s = time.perf_counter() - begin
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
-                timing = self._timing(candidate, first_s, request)
+                timing = self._timing(candidate, first_s, request, others)
         except DeviceLost:
             raise
         except AnsorpyError as error:
@@ -178,18 +184,46 @@ class RunSession:
                 lambda: end - time.perf_counter(),
             )
 
-    def _timing(self, candidate: Candidate, first_s: float, request: MeasureRequest) -> Timing:
-        """Time a candidate unless its checking run was already far too slow."""
+    def _timing(
+        self, candidate: Candidate, first_s: float, request: MeasureRequest, others: Sequence[bytes]
+    ) -> Timing:
+        """Time a candidate unless its checking run was already far too slow.
+
+        *others* are the blobs of the yardstick.
+        """
         policy, incumbent_s = request.policy, request.incumbent_s
         fresh_bytes = candidate.fresh_bytes
         if incumbent_s is not None:
             slow_s = policy.slow_factor * incumbent_s + 2 * policy.cold_s(fresh_bytes)
             if first_s > slow_s:
                 return Timing((first_s,), is_slow=True)
+        yardstick = self._yardstick(request.yardstick, others)
         candidate.prepare(self._options.reuse_distance_bytes)
         return self._undisturbed(
-            lambda: time_calls(candidate.burst, policy, incumbent_s, fresh_bytes, candidate.unit)
+            lambda: time_calls(
+                candidate.burst, policy, incumbent_s, fresh_bytes, candidate.unit, yardstick
+            )
         )
+
+    def _yardstick(self, known: KnownProgram | None, blobs: Sequence[bytes]) -> Yardstick | None:
+        """The *known* program, which stays loaded for the next candidates."""
+        if known is None:
+            return None
+        if self._beside is None or self._beside[0] != known.digest:
+            self._unload()
+            candidate = self._loaded.enter_context(
+                self.task.load(built_from_parts(known.built, blobs))
+            )
+            candidate.check()
+            candidate.prepare(self._options.reuse_distance_bytes)
+            self._beside = known.digest, candidate
+        candidate = self._beside[1]
+        return Yardstick(candidate.burst, known.seconds, candidate.unit)
+
+    def _unload(self) -> None:
+        """Unload the program that candidates were timed beside."""
+        self._beside = None
+        self._loaded.close()
 
     def compared(self, stated_error: float) -> Comparison:
         """Compare all outputs with the reference; returns the first wrong one or else the worst."""

@@ -410,6 +410,7 @@ class LocalRunner(BuildingRunner):
                 run_timeout_s=self.options.run_timeout_s,
                 reference_timeout_s=self.options.reference_timeout_s,
                 module=self._module,
+                in_turns=True,
             )
         return self._clients[cores]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
-from statistics import fmean, stdev
+from statistics import fmean, geometric_mean, median, stdev
 
 __all__ = [
-    "Burst", "Timing", "TimingPolicy", "interleaved_s", "time_calls", "time_interleaved",
+    "Burst", "Timing", "TimingPolicy", "Yardstick", "interleaved_s", "time_calls",
+    "time_interleaved",
 ]  # fmt: skip
 
 Burst = Callable[[int], float]
@@ -21,6 +22,14 @@ _AGREEING = 8
 
 _AGREE = 1.1
 """Bursts agree if the longest takes at most this many times as long as the shortest."""
+
+_FAR = 4.0
+"""A yardstick that takes more than this many times as long as a candidate would take most of its
+turns."""
+
+_BRIEF = 4.0
+"""Programs whose call takes at most this many samples' time suffer from caches that another one
+filled."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,9 @@ class TimingPolicy:
         rounds: Maximum number of rounds of timing in turns, with a sample of each kernel.
         worse_factor: If ``spread`` is set, sampling also ends when the mean exceeds this times the
             incumbent's time by two standard errors: a loser's time need not be precise.
+        level_s: What ``total_s`` is for a program that becomes a :class:`Yardstick`.
+        fastest: The share of the samples that count, the fastest ones; at least
+            ``min_samples`` do.
     """
 
     warm_s: float = 0.002
@@ -62,6 +74,22 @@ class TimingPolicy:
     turns_s: float = 0.1
     rounds: int = 9
     worse_factor: float = 1.25
+    level_s: float = 0.072
+    fastest: float = 1.0
+
+    def of_level(self) -> TimingPolicy:
+        """The policy for a program that becomes a :class:`Yardstick`.
+
+        It samples through the slow phases of a virtual machine, and those of a fast one count.
+        """
+        most = max(self.max_samples, round(self.level_s / self.sample_s))
+        return replace(
+            self,
+            total_s=self.level_s,
+            max_samples=most,
+            spread=None,
+            fastest=min(0.3, self.fastest),
+        )
 
     def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
         """Whether to take another sample after *samples*, which took *spent_s* in all."""
@@ -93,6 +121,25 @@ class TimingPolicy:
 
 
 @dataclass(frozen=True)
+class Yardstick:
+    """A program of known time, in turns with which others of its task are timed.
+
+    A virtual machine's cores may be slower for a twentieth to a tenth of a second at a time, which
+    is longer than a candidate is timed.  Measured on a shared host, where slow phases take 1.6
+    times as long: the times of one candidate by itself differ by 29 % (standard deviation), those
+    relative to a yardstick by 4 %.
+
+    Args:
+        seconds: What a call of it counts as.
+        unit: The number of its calls is a multiple of this.
+    """
+
+    burst: Burst
+    seconds: float
+    unit: int = 1
+
+
+@dataclass(frozen=True)
 class Timing:
     """Seconds per call, one number per sample; ``is_slow`` if timing was stopped early."""
 
@@ -106,24 +153,52 @@ def time_calls(
     incumbent_s: float | None = None,
     fresh_bytes: int = 0,
     unit: int = 1,
+    yardstick: Yardstick | None = None,
 ) -> Timing:
     """Time a kernel by *policy*; *incumbent_s* is the best known time, None at the start.
 
     *fresh_bytes* of its memory are untouched at its first call.  The number of calls is always a
-    multiple of *unit*.
+    multiple of *unit*.  With a *yardstick* the two take turns, and the times are relative to it.
     """
     limit_s = inf if incumbent_s is None else unit * policy.slow_factor * incumbent_s
     first = _first(burst, policy, limit_s, limit_s + 2 * policy.cold_s(fresh_bytes), unit)
     if first > limit_s:
         return Timing((first / unit,), is_slow=True)
     number = _calls_per_sample(burst, first, policy, unit)
+    if yardstick is not None and yardstick.seconds > _FAR * first / unit:
+        yardstick, policy = None, policy.of_level()
     samples: list[float] = []
     spent = 0.0
     while policy.more(samples, spent, incumbent_s):
-        seconds = burst(number)
-        spent += seconds
+        if yardstick is None:
+            seconds = took_s = burst(number)
+        else:
+            seconds, took_s = _beside(yardstick, burst, number, unit, first, policy)
+        spent += took_s
         samples.append(seconds / number)
+    if policy.fastest < 1.0:
+        kept = max(policy.min_samples, ceil(policy.fastest * len(samples)))
+        samples = sorted(samples)[:kept]
     return Timing(tuple(samples))
+
+
+def _beside(
+    yardstick: Yardstick, burst: Burst, number: int, unit: int, first: float, policy: TimingPolicy
+) -> tuple[float, float]:
+    """Seconds of *number* calls as the *yardstick* has them, and what the two really took.
+
+    *unit* calls took *first* seconds.  Programs that are brief are called untimed before, as the
+    other one's data are in the caches.
+    """
+    own, other = (burst, unit), (yardstick.burst, yardstick.unit)
+    is_brief = max(first, yardstick.seconds * yardstick.unit) <= _BRIEF * policy.sample_s
+    calls = max(1, round(policy.sample_s / (yardstick.seconds * yardstick.unit))) * yardstick.unit
+    timed = []
+    untimed_s = 0.0
+    for (run, least), count in ((own, number), (other, calls)):
+        untimed_s += run(least) if is_brief else 0.0
+        timed.append(run(count))
+    return timed[0] * yardstick.seconds * calls / timed[1], sum(timed) + untimed_s
 
 
 def time_interleaved(
@@ -166,7 +241,16 @@ def time_interleaved(
         # Untimed calls may take as long as the timed ones, or the next round may be repeated.
         if is_enough or left_s() <= 2 * longest_s:
             break
-    return [Timing(tuple(samples)) for samples in zip(*turns, strict=True)]
+    return [Timing(tuple(samples)) for samples in zip(*_levelled(turns), strict=True)]
+
+
+def _levelled(turns: Sequence[Sequence[float]]) -> Sequence[Sequence[float]]:
+    """The samples of each round as if the machine had been as fast as in the usual one."""
+    if len(turns[0]) < 2:
+        return turns
+    levels = [geometric_mean(turn) for turn in turns]
+    usual = median(levels)
+    return [[s * usual / level for s in turn] for turn, level in zip(turns, levels, strict=True)]
 
 
 def interleaved_s(seconds: Sequence[float], policy: TimingPolicy) -> float:

@@ -11,8 +11,8 @@ from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.target import Target
 
 __all__ = [
-    "BuildFailed", "BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "ReferenceMade",
-    "RetimeRequest", "Retimed",
+    "BuildFailed", "BuildRequest", "KnownProgram", "MeasureRequest", "Measured", "OpenRequest",
+    "ReferenceMade", "RetimeRequest", "Retimed",
 ]  # fmt: skip
 
 Samples = Annotated[tuple[PositiveFloat, ...], Field(min_length=1)]
@@ -49,16 +49,30 @@ class ReferenceMade(_Message):
     magnitudes: tuple[Magnitude, ...] = ()
 
 
+class KnownProgram(_Message):
+    """A program of the open task that was timed; ``built`` is the header of its blobs.
+
+    ``seconds``: what a call of it counts as.
+    """
+
+    digest: str
+    built: dict[str, object]
+    seconds: PositiveFloat
+
+
 class MeasureRequest(_Message):
-    """Fields of ``measure``; ``built`` is the header of the blobs.
+    """Fields of ``measure``; ``built`` is the header of the blobs, of which there are ``blobs``.
 
     ``stated_error``: error that the candidate's definition may add to the task's own tolerance.
+    ``yardstick``: the program to be timed beside, whose blobs follow.
     """
 
     built: dict[str, object]
+    blobs: int = Field(ge=0)
     stated_error: float = Field(ge=0)
     incumbent_s: float | None
     policy: TimingPolicy
+    yardstick: KnownProgram | None = None
 
 
 class RetimeRequest(_Message):

@@ -100,6 +100,7 @@ def test_every_stage_has_its_section(outcomes: Outcomes, tmp_path: Path) -> None
     }  # fmt: skip
     assert all(drawn.startswith("<svg") for drawn in written.values())
     assert f"{DEFAULT.strategy} (default) leads" in text
+    assert "Without results: evolution_droplet, " in text
     assert "SOFTMAX.12x128x128 | 0.5 | 5s | 0.6 | 70s | one | 1.20 |" in tables
     assert "| ms after 300s | trials | s to within 10% |" in tables
     assert tables.count("| 40 | 9 | 9 | 9 |") == 2 * len(live.FIVE)

@@ -116,4 +116,4 @@ def make_handlers() -> Mapping[str, Handler]:
 def _code(message: Message) -> bytes:
     """The digest of the program to run, as its row will have it."""
     request = MeasureRequest.model_validate(message.fields)
-    return built_from_parts(request.built, message.blobs).digest.encode()
+    return built_from_parts(request.built, message.blobs[: request.blobs]).digest.encode()

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -49,19 +49,19 @@ class Liar:
         self.is_alive = False
 
 
-def client_of(**answers: Message) -> RunClient:
+def client_of(*, in_turns: bool = False, **answers: Message) -> RunClient:
     """A client whose worker gives *answers*, by kind; the reference is right unless given."""
     client = RunClient(
         (0,), seed=0, policy=TimingPolicy(), check_points=0, run_timeout_s=1.0,
-        reference_timeout_s=1.0,
+        reference_timeout_s=1.0, in_turns=in_turns,
     )  # fmt: skip
     reference = Message("reference", {}, (bytes(4 * N),))
     client.worker = Liar({"reference": reference, **answers})  # type: ignore[assignment]
     return client
 
 
-def opened(**answers: Message) -> RunClient:
-    client = client_of(**answers)
+def opened(*, in_turns: bool = False, **answers: Message) -> RunClient:
+    client = client_of(in_turns=in_turns, **answers)
     client.make_reference(TASK, planted("good"))
     return client
 
@@ -96,6 +96,21 @@ def test_a_measurement_that_can_be_is_taken():
     wrong = {**MEASURED, "kind": "wrong_result", "seconds": [], "max_error": None}
     result = opened(measure=Message("measured", wrong)).measure(TASK, planted("good"), None)
     assert result.kind is TrialKind.WRONG_RESULT and result.max_error == math.inf
+
+
+def test_later_candidates_are_timed_beside_the_first_or_a_much_faster_one():
+    def told(seconds: float) -> Message:
+        return Message("measured", {**MEASURED, "seconds": [seconds]})
+
+    client = opened(in_turns=True)
+    worker = cast(Liar, client.worker)
+    for seconds in (4e-3, 3e-3, 1e-3, 0.9e-3):
+        worker.answers = {"measure": told(seconds)}
+        assert client.measure(TASK, planted("good"), None).seconds == (seconds,)
+    asked: list[Any] = [fields for fields, _ in worker.asked if "yardstick" in fields]
+    beside = [fields["yardstick"] for fields in asked]
+    assert [each and each["seconds"] for each in beside] == [None, 4e-3, 4e-3, 1e-3]
+    assert [fields["policy"]["fastest"] < 1.0 for fields in asked] == [True, False, False, False]
 
 
 @dataclass

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from ansorpy.measure.run.policies import POLICIES
-from ansorpy.measure.run.timing import TimingPolicy, interleaved_s, time_calls, time_interleaved
+from ansorpy.measure.run.timing import (
+    TimingPolicy,
+    Yardstick,
+    interleaved_s,
+    time_calls,
+    time_interleaved,
+)
 
 
 class Clock:
@@ -143,6 +149,75 @@ def test_memory_touched_for_the_first_time_is_allowed_for():
 def test_just_below_the_limit_is_timed_in_full():
     assert not time_calls(Clock(0.29), TimingPolicy(), incumbent_s=0.1).is_slow
     assert time_calls(Clock(0.31), TimingPolicy(), incumbent_s=0.1).is_slow
+
+
+class Phases:
+    """A machine that is slow for 85 ms of 130 ms, and its kernels."""
+
+    def __init__(self, begin_s: float) -> None:
+        self.now_s = begin_s
+
+    def kernel(self, base_s: float) -> Callable[[int], float]:
+        def burst(number: int) -> float:
+            begin_s = self.now_s
+            for _ in range(number):
+                self.now_s += base_s * (1.6 if self.now_s % 0.13 < 0.085 else 1.0)
+            return self.now_s - begin_s
+
+        return burst
+
+
+BEGINNINGS = [0.13 * part / 20 for part in range(20)]
+"""Moments all over the phases of a machine."""
+
+
+def medians_of(base_s: float, *, beside_s: float | None = None) -> list[float]:
+    """Times of a kernel from each beginning, beside another one if given."""
+    found = []
+    for begin_s in BEGINNINGS:
+        machine = Phases(begin_s)
+        beside = None if beside_s is None else Yardstick(machine.kernel(beside_s), beside_s)
+        timing = time_calls(machine.kernel(base_s), TimingPolicy(), yardstick=beside)
+        found.append(float(np.median(timing.seconds)))
+    return found
+
+
+@pytest.mark.parametrize(("base_s", "beside_s"), [(1e-4, 3e-4), (6e-4, 5e-4), (4e-3, 3e-3)])
+def test_times_beside_a_yardstick_are_those_of_a_steady_machine(base_s, beside_s):
+    alone, beside = medians_of(base_s), medians_of(base_s, beside_s=beside_s)
+    assert max(alone) > 1.5 * min(alone)
+    assert beside == pytest.approx([base_s] * len(beside), rel=0.02)
+
+
+def test_a_pair_takes_about_as_long_as_a_program_alone():
+    alone, beside, yardstick = Clock(6e-4), Clock(6e-4), Clock(5e-4)
+    time_calls(alone, TimingPolicy())
+    time_calls(beside, TimingPolicy(), yardstick=Yardstick(yardstick, 5e-4))
+    assert beside.total_s + yardstick.total_s < 1.2 * alone.total_s
+
+
+def test_a_yardstick_that_takes_most_of_the_time_is_left_out():
+    yardstick = Clock(1e-2)
+    timing = time_calls(Clock(1e-3), TimingPolicy(), yardstick=Yardstick(yardstick, 1e-2))
+    assert not yardstick.calls and np.median(timing.seconds) == pytest.approx(1e-3)
+
+
+def test_what_becomes_a_yardstick_has_the_time_of_fast_phases():
+    policy = TimingPolicy().of_level()
+    found = [time_calls(Phases(begin_s).kernel(5e-4), policy).seconds for begin_s in BEGINNINGS]
+    levels = np.array([np.median(seconds) for seconds in found])
+    assert np.mean(levels < 1.02 * 5e-4) > 0.7
+    assert min(map(len, found)) >= policy.min_samples
+    assert len(time_calls(Clock(0.5), policy).seconds) == 3
+
+
+def test_rounds_of_finalists_are_compared_as_if_the_machine_were_steady():
+    for begin_s in BEGINNINGS:
+        machine = Phases(begin_s)
+        kernels = [machine.kernel(1e-3), machine.kernel(1.05e-3), machine.kernel(2e-3)]
+        a, b, c = time_interleaved(kernels, TimingPolicy())
+        assert np.median(b.seconds) / np.median(a.seconds) == pytest.approx(1.05, rel=0.03)
+        assert np.median(c.seconds) / np.median(a.seconds) == pytest.approx(2.0, rel=0.03)
 
 
 def test_interleaved_timing_spreads_drift_over_all():
