@@ -321,9 +321,7 @@ def test_names_that_differ_in_case_only_do_not_share_a_file(tmp_path: Path) -> N
                  for n, name in enumerate(names)]  # fmt: skip
         (tmp_path / "both.c").write_text("".join(lines))
         command = ["cc", "-fsyntax-only", "both.c"]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         return done.stderr
 
     assert said("net", "other", "net") == said("Net", "other") == ""
