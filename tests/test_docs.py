@@ -52,10 +52,40 @@ def test_every_page_fits_and_is_in_the_site() -> None:
         assert len(path.read_text().splitlines()) <= 200 or path == SUPPORT, path.name
 
 
+def _anchors(page: Path) -> set[str]:
+    """What the site calls the headings of *page*."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    words = (
+        re.sub(r"[^\w\s-]", "", heading, flags=re.ASCII).lower()
+        for heading in re.findall(r"^#+ +(.+?) *$", text, flags=re.MULTILINE)
+    )
+    return {re.sub(r"[-\s]+", "-", each) for each in words}
+
+
+def _is_dead(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    return not target.exists() or (bool(anchor) and anchor not in _anchors(target))
+
+
+def _dead_links(page: Path) -> list[str]:
+    """The links of *page* to files, and to headings of pages, that do not exist."""
+    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+    return [link for link in links if "://" not in link and _is_dead(page, link)]
+
+
 def test_links_lead_somewhere() -> None:
-    for path in (ROOT / "README.md", *DOCS):
-        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
-            assert "://" in target or (path.parent / target).exists(), f"{path.name}: {target}"
+    for path in (*ROOT.glob("*.md"), *DOCS):
+        assert _dead_links(path) == [], path.name
+
+
+def test_dead_links_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Its `own` heading\n\n```sh\n# code\n```\n[a](#its-own-heading) [b](#code) "
+        "[c](other.md#its-own-heading) [d](page.md#other) [e](https://example.com/#none)\n"
+    )
+    assert _dead_links(page) == ["#code", "other.md#its-own-heading", "page.md#other"]
 
 
 def test_modules_named_exist() -> None:

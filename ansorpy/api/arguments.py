@@ -113,8 +113,9 @@ class HostTaskArguments(TypedDict, total=False):
     precision: Annotated[
         Precision,
         Option(
-            "strict: no algorithm with a stated error (Winograd); tf32: float32 factors may be "
-            "rounded for tensor cores. Sums may be reassociated in every mode.",
+            "strict: no algorithm with a stated error (Winograd, attention in blocks of keys or "
+            "divided after its product); tf32: float32 factors may be rounded for tensor cores. "
+            "Sums may be reassociated in every mode.",
             default="default",
             metavar="default|strict|tf32",
         ),

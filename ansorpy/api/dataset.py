@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -24,6 +25,7 @@ from ansorpy.measure.program_dataset import (
     write_dataset,
 )
 from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.measure.workers.locks import lock_file
 from ansorpy.target import Target
 from ansorpy.tasks.record import QUICK, Recorder, RecordOptions, Skipped
 from ansorpy.writable import demand_writable
@@ -100,13 +102,13 @@ def record_dataset(
 
     Raises:
         ForeignFile: The file exists, but is not a dataset.
-        UsageError: It cannot be written, or *target*'s programs cannot run here.
+        UsageError: It cannot be written, another recording writes it, or *target*'s programs cannot
+            run here.
     """
     demand_writable(path)
-    recording = _Recording(path, read_dataset(path) if path.exists() else ProgramDataset())
-    machine = calibrated(target)
-    measuring = MeasureOptions(policy=QUICK, check_points=_CHECK_POINTS)
-    try:
+    with _recording(path) as recording:
+        machine = calibrated(target)
+        measuring = MeasureOptions(policy=QUICK, check_points=_CHECK_POINTS)
         with open_machines(LOCAL, measuring, machine) as runner:
             recorder, others = Recorder(runner, options), OtherProcesses()
             fresh = _fresh(sources, machine, recording.dataset, is_stopped)
@@ -117,8 +119,6 @@ def record_dataset(
                 listener(recording.take(found))
                 if is_stopped() or time.monotonic() - recording.began_at > time_limit_s:
                     break
-    finally:
-        recording.save()
     return recording.dataset
 
 
@@ -164,6 +164,17 @@ class _Recording:
             self._saved = len(self.dataset)
         end = time.monotonic()
         self._save_at = end + max(_SAVE_EVERY_S, (end - begin) / _SAVE_SHARE)
+
+
+@contextmanager
+def _recording(path: Path) -> Iterator[_Recording]:
+    """The recording in *path*, which no other process changes and which is saved at the end."""
+    with lock_file(path):
+        recording = _Recording(path, read_dataset(path) if path.exists() else ProgramDataset())
+        try:
+            yield recording
+        finally:
+            recording.save()
 
 
 def _fresh(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ansorpy.cli.completion import completion_of
+from ansorpy.errors import UsageError
 from ansorpy.runtime.library.forms import Form, Pack
 
 __all__ = [
     "MODEL_PANEL", "SEARCH_PANEL", "Against", "AsJson", "Baseline", "DatabaseFile", "Emit",
     "LatencyBound", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight", "PackOption",
-    "Plugins", "Quiet", "Seed", "TaskName", "Verbose",
+    "Plugins", "Quiet", "Seed", "TaskName", "Verbose", "refuse_unused",
 ]  # fmt: skip
 
 MODEL_PANEL, SEARCH_PANEL = "The model and its arithmetic", "How to search"
@@ -108,3 +110,13 @@ ModelOption = Annotated[
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Only the task with this name or number in the list.")
 ]
+
+
+def refuse_unused(command: str, unused: Mapping[str, object]) -> None:
+    """Raise :class:`UsageError` if an option that *command* does not use has a value."""
+    for option, value in unused.items():
+        if value:
+            raise UsageError(
+                f"{command} does not use {option}",
+                hint=f"leave it out; ansorpy {command.split()[0]} --help says what it is for",
+            )

@@ -17,8 +17,8 @@ def undefined(fn: Function | BinaryOp, dtype: DType) -> CodegenError:
     """The error for *fn* on values of *dtype*, for which it is not defined."""
     if fn is BinaryOp.POW:
         return CodegenError(
-            f"a power of {dtype.value} values with a variable exponent is not defined",
-            hint="convert both operands to a float type first",
+            f"a power of {dtype.value} values is not defined, but for exponents from 1 to 63",
+            hint="give a constant exponent, or convert both operands to a float type first",
         )
     return CodegenError(
         f"{fn.value} of {dtype.value} values is not defined",

@@ -55,7 +55,6 @@ def _write(template: str, path: Path, metadata: Metadata, library: Path) -> None
         "is_source": form_of(library) is Form.C,
         "header": beside(library)[0].name,
         "name": metadata.name,
-        "guard": f"{metadata.name.upper()}_H",
         "upper": metadata.name.upper(),
         "metadata": metadata,
         "dims": [

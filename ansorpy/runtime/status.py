@@ -41,7 +41,7 @@ _MEANINGS = {
     Status.BAD_THREADS: "threads is below 1",
     Status.NULL_POINTER: "a context, a tensor table, a tensor's data or context_bytes is NULL",
     Status.WRONG_SHAPE: "an input's shape, or an output's in its memory, is not one compiled for",
-    Status.NO_GPU: "no CUDA driver, or no GPU that runs the code",
+    Status.NO_GPU: "no CUDA driver, no GPU that runs the code, or a wrong ANSORPY_DEVICE",
     Status.GPU_FAILED: "the CUDA driver refused a call, or a kernel failed",
     Status.WRONG_CONSTANTS: "the constants are not those that belong to the program",
     Status.TOO_SMALL: "an output has more elements than its shape gave room for",
@@ -71,7 +71,8 @@ def status_error(
         return MissingDependency(
             f"{name} needs a GPU of the kind it was compiled for and the CUDA driver "
             "(libcuda.so.1)",
-            hint="run nvidia-smi to see the GPU and the driver of this machine",
+            hint="run nvidia-smi to see the GPU and the driver of this machine; ANSORPY_DEVICE, "
+            "if set, must be the number of such a GPU",
         )
     if code == Status.OUT_OF_BOUNDS:
         return OutOfBounds(

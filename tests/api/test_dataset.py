@@ -12,7 +12,7 @@ import pytest
 
 from ansorpy.api import dataset as recording
 from ansorpy.api import train_model as training
-from ansorpy.api.dataset import RecordProgress, random_tasks, record_dataset
+from ansorpy.api.dataset import RecordProgress, Sources, random_tasks, record_dataset
 from ansorpy.api.request import Request
 from ansorpy.api.train_model import evaluate_models, fit_weights, train_model
 from ansorpy.cost.split_kinds import Split
@@ -33,7 +33,7 @@ def formula(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "calibrated", lambda target: target)
 
 
-def _recorded(path: Path, sources: list[tuple[str, Task]], **options: Any) -> list[str]:
+def _recorded(path: Path, sources: Sources, **options: Any) -> list[str]:
     said: list[RecordProgress] = []
     target = SOURCES[0][1].target
     record_dataset(path, sources, target, QUICK_OPTIONS, listener=said.append, **options)
@@ -110,6 +110,18 @@ def test_a_file_that_is_something_else_is_refused_and_kept(tmp_path: Path) -> No
     with pytest.raises(ForeignFile, match="is not a dataset"):
         _recorded(tmp_path / "d.npz", SOURCES)
     assert (tmp_path / "d.npz").read_text() == "mine"
+
+
+def test_a_file_takes_one_recording_at_a_time(tmp_path: Path) -> None:
+    def beside_another() -> Iterator[tuple[str, Task]]:
+        for path in (tmp_path / "d.npz", tmp_path / "no" / ".." / "d.npz"):
+            with pytest.raises(UsageError, match=r"another process is writing .*d\.npz"):
+                _recorded(path, SOURCES)
+        yield SOURCES[1]
+
+    (tmp_path / "no").mkdir()
+    assert len(_recorded(tmp_path / "d.npz", beside_another())) == 1
+    assert len(_recorded(tmp_path / "d.npz", SOURCES)) == 2
 
 
 def test_random_tasks_depend_on_the_seed() -> None:

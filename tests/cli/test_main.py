@@ -112,6 +112,10 @@ def test_too_little_memory_is_one_plain_error(
         (["dataset", "eval", "d.npz", "-o", "m.txt"], "dataset eval does not use --output"),
         (["dataset", "eval", "d.npz", "--programs", "8"], "dataset eval does not use --programs"),
         (["dataset", "record", "x.onnx", "--json"], "dataset record does not use --json"),
+        (["verify", "n.so", "--static", "--against", "onnxruntime"], "does not use --against"),
+        (["verify", "n.so", "--static", "--tolerance", "0"], "does not use --tolerance"),
+        (["verify", "n.so", "--static", "--seed", "0"], "verify --static does not use --seed"),
+        (["verify", "n.so", "--static", "--random-weights", "0"], "not use --random-weights"),
         (["dataset", "record", "x.onnx", "--plugin", "none.py"], "there is no plugin none.py"),
     ],
 )

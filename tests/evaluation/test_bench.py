@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,23 @@ def test_burst_counts_calls() -> None:
     calls = burst(engine, untimed_s=0.0, burst_s=0.0, least_calls=7, most_calls=100)
     assert len(calls) == 7 and engine.calls == 8
     assert len(burst(engine, untimed_s=0.0, burst_s=60.0, least_calls=1, most_calls=3)) == 3
+
+
+def test_a_long_call_is_a_burst_by_itself() -> None:
+    engine = Sleeper(0.02)
+    calls = burst(
+        engine, untimed_s=0.0, burst_s=1.0, least_calls=5, most_calls=100, long_s=0.01
+    )  # fmt: skip
+    assert len(calls) == 1 and engine.calls == 2
+
+
+def test_an_engine_far_behind_has_few_bursts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    monkeypatch.setattr(Timing, "is_settled", lambda timing, share: False)
+    contenders = [_contender(name, seconds=s) for name, s in (("a", 0), ("b", 4e-3), ("c", 0.05))]
+    found = compare(contenders, replace(QUICK, rounds=(6, 6), long_s=0.04))
+    assert {name: len(t.bursts_s) for name, t in found.items()} == {"a": 6, "b": 6, "c": 4}
+    assert found["a"].runs >= 30 and found["c"].runs == 4
 
 
 def test_settling() -> None:

@@ -102,3 +102,6 @@ def test_powers(base: Any, exponent: Any, rng: np.random.Generator) -> None:
     assert_same(
         "Pow", [np.array([-1, 0, 1, 2, -1], base), np.array([63, 64, 65, 30, 2], exponent)], 15
     )
+    if exponent is not np.float32:
+        large = [np.array([2, -2, 6, 0, 4], base), np.array([64, 65, 70, 99, 10**9], exponent)]
+        assert_same("Pow", large, 15)

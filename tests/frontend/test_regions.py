@@ -63,23 +63,23 @@ def test_regions_are_aligned(
     np.testing.assert_allclose(got, want, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["half_pixel", "output_half_pixel"])
-@pytest.mark.parametrize("size", [(1, 1), (3, 2)])
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("centres", ["half_pixel", "output_half_pixel"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (7, 7)])
 def test_samples_may_follow_from_the_size_of_a_region(
-    mode: str, size: tuple[int, int], rng: np.random.Generator
+    mode: str, centres: str, size: tuple[int, int], rng: np.random.Generator
 ) -> None:
     model = aligned(
-        17, coordinate_transformation_mode=mode, output_height=size[0], output_width=size[1]
-    )
-    feeds = fed(17, rng)
+        27, coordinate_transformation_mode=centres, mode=mode, output_height=size[0],
+        output_width=size[1],
+    )  # fmt: skip
+    feeds = fed(27, rng)
+    feeds["rois"][:9] = np.rint(feeds["rois"][:9] * 2) / 2  # samples at elements
+    feeds["rois"][9] = 0, 0, 21, 21  # in sevenths, three samples each
+    feeds["x"][1] = -np.abs(feeds["x"][1])
     (got,) = run_network(compiled(model), feeds)
     (want,) = peer(model).run(None, feeds)
     np.testing.assert_allclose(got, want, atol=1e-5)
-
-
-def test_maxima_of_regions_need_a_fixed_number_of_samples() -> None:
-    with pytest.raises(UnsupportedModel, match="with mode=max, fix the number of samples"):
-        load(aligned(2, mode="max"))
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5])

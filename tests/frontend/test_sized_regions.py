@@ -65,6 +65,7 @@ MODELS = {
     "unpooled": unpooled(),
     "aligned": regions("RoiAlign", output_height=2, output_width=3, sampling_ratio=2),
     "aligned_by_size": regions("RoiAlign", output_height=2, output_width=3),
+    "largest_by_size": regions("RoiAlign", output_height=2, output_width=3, mode="max"),
     "pooled": regions("MaxRoiPool", pooled_shape=[2, 3]),
     "normalised": normalised(),
     "masked": masked(),

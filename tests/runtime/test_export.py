@@ -311,6 +311,23 @@ def test_a_library_for_another_machine_is_refused(rng: Rng, tmp_path: Path) -> N
         load(tmp_path / "moved.so")
 
 
+def test_names_that_differ_in_case_only_do_not_share_a_file(tmp_path: Path) -> None:
+    kernel = Kernel(programs.task_of(programs.tail(), "tail"), target=Target.host(), threads=1)
+    for name in ("net", "Net", "other"):
+        kernel.export(tmp_path / f"{name}.so")
+
+    def said(*names: str) -> str:
+        lines = [f'#include "{name}.h"\nint (*init_{n})(void) = {name}_init;\n'
+                 for n, name in enumerate(names)]  # fmt: skip
+        (tmp_path / "both.c").write_text("".join(lines))
+        command = ["cc", "-fsyntax-only", "both.c"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.stderr
+
+    assert said("net", "other", "net") == said("Net", "other") == ""
+    assert "another library differs from Net in case only" in said("net", "Net")
+
+
 def test_a_kernel_without_threads_needs_libc_only(rng: Rng, tmp_path: Path) -> None:
     kernel = Kernel(programs.task_of(programs.tail(), "tail"), target=Target.host(), threads=1)
     library = kernel.export(tmp_path / "2nd-try.so")

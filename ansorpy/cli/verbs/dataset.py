@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from itertools import chain
@@ -17,7 +16,7 @@ import typer
 from ansorpy.api.arguments import SizeArguments
 from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed
+from ansorpy.cli.options import AsJson, Plugins, Quiet, Seed, refuse_unused
 from ansorpy.config import seed_or_default
 from ansorpy.cost.split_kinds import Split
 from ansorpy.errors import UsageError
@@ -101,7 +100,7 @@ def dataset(
         Action.train: {**of_record, **of_eval},
         Action.eval: {"--output": output, "--target": target != "host", **of_record},
     }
-    _refuse(action, unused[action])
+    refuse_unused(f"dataset {action.value}", unused[action])
     load_plugins(plugin or ())
     given = files or []
     seed = seed_or_default(seed)
@@ -113,16 +112,6 @@ def dataset(
         _train(given, output, cost_model or ["boosted"], target, seed, as_json)
     else:
         _evaluate(given, cost_model or ["analytic", "boosted"], split, seed, quiet, as_json)
-
-
-def _refuse(action: Action, unused: Mapping[str, object]) -> None:
-    """Raise :class:`UsageError` if an option that *action* does not use has a value."""
-    for option, value in unused.items():
-        if value:
-            raise UsageError(
-                f"dataset {action.value} does not use {option}",
-                hint="leave it out; ansorpy dataset --help says what each action takes",
-            )
 
 
 def _record(

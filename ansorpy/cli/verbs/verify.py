@@ -12,7 +12,7 @@ import typer
 from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson, ModelOption, Plugins, Seed
+from ansorpy.cli.options import AsJson, ModelOption, Plugins, Seed, refuse_unused
 from ansorpy.evaluation.tables import show
 
 if TYPE_CHECKING:
@@ -26,9 +26,12 @@ def verify(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     original: ModelOption = None,
     against: Annotated[
-        str,
-        typer.Option(metavar="ENGINE", help="Engine to compare with: onnxruntime or reference."),
-    ] = "onnxruntime",
+        str | None,
+        typer.Option(
+            metavar="ENGINE",
+            help="Engine to compare with: onnxruntime, which is the default, or reference.",
+        ),
+    ] = None,
     *,
     tolerance: Annotated[
         float, typer.Option(min=0.0, help="Error allowed, relative to the largest output.")
@@ -59,14 +62,20 @@ def verify(
     from ansorpy.cli.status_line import StatusLine
 
     if static:
+        refuse_unused(
+            "verify --static",
+            {"--against": against, "--tolerance": tolerance != 2e-5, "--seed": seed is not None,
+             "--random-weights": random_weights is not None},
+        )  # fmt: skip
         load_plugins(plugin or ())
         lookup = Lookup(model, plugins=plugin or (), **arguments)
         _prove(with_own_sizes(lookup, original), as_json=as_json)
         return
     with StatusLine(quiet=not sys.stderr.isatty()) as status:
         result = verified(
-            model, original, against=against, tolerance=tolerance, random_weights=random_weights,
-            seed=seed, plugins=plugin or (), progress=status, **arguments,
+            model, original, against=against or "onnxruntime", tolerance=tolerance,
+            random_weights=random_weights, seed=seed, plugins=plugin or (), progress=status,
+            **arguments,
         )  # fmt: skip
     print(json.dumps(result.to_dict(), indent=2)) if as_json else show(result.table())
     result.demand()

@@ -20,7 +20,6 @@ from ansorpy.codegen.clike.operators import chosen, compared, float_suffix
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
 from ansorpy.codegen.unsupported import buffer_of, refuse_reduction
 from ansorpy.ir.analysis import interval
-from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -69,9 +68,9 @@ def _var(e: Emitter, expr: Var) -> Code:
 
 
 def _binary(e: Emitter, expr: Binary) -> Code:
-    if is_index(expr):
+    wraps = not expr.dtype.is_float and e.may_wrap(expr)
+    if is_index(expr) and not wraps:
         return index(e, expr)
-    wraps = not expr.dtype.is_float and _may_wrap(e, expr)
     return binary(e, expr.op, expr.dtype, _side(e, expr.a), _side(e, expr.b), wraps=wraps)
 
 
@@ -82,12 +81,6 @@ def _side(e: Emitter, expr: Expr) -> Code:
     if isinstance(expr, Const) or found.wide or e.unit.style.word_bits == 64 or not is_index(expr):
         return found
     return as_type(found, e.indices.wide)
-
-
-def _may_wrap(e: Emitter, expr: Binary) -> bool:
-    known = Bounder(e.ranges)
-    known.bounds(expr)
-    return known.overflows
 
 
 def _compare(e: Emitter, expr: Compare) -> Code:
@@ -117,14 +110,14 @@ def _range(expr: Expr) -> tuple[int, int]:
 
 
 def _call(e: Emitter, expr: Call) -> Code:
-    if is_index(expr):
+    if is_index(expr) and not e.may_wrap(expr):
         return index(e, expr)
     return function(e, expr.fn, expr.args[0].dtype, [e.value(arg) for arg in expr.args])
 
 
 def _select(e: Emitter, expr: Select) -> Code:
     """Emit ``?:``, which does not evaluate the side not taken either."""
-    if is_index(expr):
+    if is_index(expr) and not e.may_wrap(expr):
         return index(e, expr)
     if any(reads_twice(side) for side in (expr.then, expr.other)):
         return branches(e, expr, register_type(expr.dtype), lambda e, side: e.value(side))

@@ -34,7 +34,7 @@ _INT_MAX = (1 << 31) - 1
 
 
 def is_index(e: Expr) -> bool:
-    """Return whether *e* is int64 arithmetic on variables only, which never overflows."""
+    """Return whether *e* is int64 arithmetic on variables only, which seldom overflows."""
     if e.dtype is not DType.INT64:
         return False
     return not any(isinstance(x, Load) or x.dtype.is_float or _is_no_index(x) for x in walk(e))

@@ -16,7 +16,7 @@ from ansorpy.codegen.clike.comments import in_comment
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import Names, Words
 from ansorpy.codegen.unsupported import gpu_statement
-from ansorpy.ir.analysis.interval import Interval
+from ansorpy.ir.analysis.interval import Bounder, Interval
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var, size_var
 from ansorpy.ir.extents import Extent
@@ -169,6 +169,12 @@ class Writer(ABC):
     def need(self, helper: str) -> None:
         """Include *helper*, a function of the prelude, in the output."""
         self.helpers[helper] = None
+
+    def may_wrap(self, e: Expr) -> bool:
+        """Return whether arithmetic in *e*, an integer, may overflow its type."""
+        known = Bounder(self.ranges)
+        known.bounds(e)
+        return known.overflows
 
     def fits(self, e: Expr) -> bool:
         """Return whether *e* is always in the range of the narrow index type."""

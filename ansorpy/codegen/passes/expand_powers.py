@@ -1,4 +1,4 @@
-"""Expand powers with a small constant exponent into products."""
+"""Expand powers with small constant exponents into products."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from math import inf
 from pkgutil import resolve_name
 from threading import Barrier
 from time import perf_counter_ns
@@ -63,11 +64,11 @@ def bursts(engines: Sequence[Engine], **options: Any) -> list[list[int]]:
 
 def burst(
     engine: Engine, *, untimed_s: float, burst_s: float, least_calls: int, most_calls: int,
-    begin: Callable[[], object] = lambda: None,
+    long_s: float = inf, begin: Callable[[], object] = lambda: None,
 ) -> list[int]:  # fmt: skip
     """Call *engine* untimed for *untimed_s*, then timed for *burst_s*; nanoseconds of each call.
 
-    *begin* is called in between.
+    *begin* is called in between.  The first timed call of *long_s* seconds or more is the last.
     """
     start = perf_counter_ns()
     untimed = 0
@@ -81,7 +82,8 @@ def burst(
         engine.run()
         after = perf_counter_ns()
         calls.append(after - before)
-        if len(calls) >= least_calls and after - first >= burst_s * 1e9:
+        is_whole = len(calls) >= least_calls and after - first >= burst_s * 1e9
+        if is_whole or calls[-1] >= long_s * 1e9:
             break
         before = perf_counter_ns()
     return calls

@@ -23,6 +23,9 @@ from ansorpy.measure.workers.locks import Undisputed
 
 __all__ = ["Policy", "Timing", "compare", "compare_sizes", "unit_of"]
 
+_ENOUGH = 4
+"""The least number of bursts that can settle."""
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -36,6 +39,8 @@ class Policy:
         settled: Medians are settled if the last three rounds moved none of them by more than this
             fraction.
         streams: Concurrent callers, each with an engine of its own.
+        long_s: A call that takes as many seconds is a burst by itself.
+        behind: An engine with such calls that is as many times slower than another has four bursts.
     """
 
     burst_s: float = 0.3
@@ -46,6 +51,8 @@ class Policy:
     settled: float = 0.01
     load_timeout_s: float = 900.0
     streams: int = 1
+    long_s: float = 1.0
+    behind: float = 20.0
 
 
 @dataclass
@@ -111,8 +118,8 @@ class Timing:
 
     def is_settled(self, share: float) -> bool:
         """Whether the last three bursts moved the running median by at most *share*."""
-        last = self.medians_s[-4:]
-        return len(last) == 4 and max(last) - min(last) <= share * min(last)
+        last = self.medians_s[-_ENOUGH:]
+        return len(last) == _ENOUGH and max(last) - min(last) <= share * min(last)
 
 
 def compare(
@@ -199,8 +206,9 @@ def _settled(
         process.name: Timing(version, precision=process.precision, streams=policy.streams)
         for process, version in versions.items()
     }
+    due = list(versions)
     for turn in range(policy.rounds[1] if timings else 0):
-        for process in _alternating(list(versions), turn):
+        for process in _alternating(due, turn):
             before = undisturbed.repeated
             timing = timings[process.name]
             with alone.held() as is_undisputed:
@@ -210,9 +218,17 @@ def _settled(
         progress(f"round {turn + 1}: " + _line(timings))
         for timing in timings.values():
             timing.settled = timing.is_settled(policy.settled)
-        if turn + 1 >= policy.rounds[0] and all(t.settled for t in timings.values()):
+        due = [process for process in due if not _is_enough(process.name, timings, policy)]
+        if turn + 1 >= policy.rounds[0] and all(timings[process.name].settled for process in due):
             break
     return timings
+
+
+def _is_enough(name: str, timings: Mapping[str, Timing], policy: Policy) -> bool:
+    """Whether the engine called *name* is so slow that its bursts so far are enough."""
+    fastest_ms = min(timing.median_ms for timing in timings.values())
+    is_behind = timings[name].median_ms > max(policy.long_s * 1e3, policy.behind * fastest_ms)
+    return is_behind and len(timings[name].bursts_s) >= _ENOUGH
 
 
 def _alternating(processes: list[EngineProcess], turn: int) -> list[EngineProcess]:
@@ -228,6 +244,7 @@ def _burst(process: EngineProcess, policy: Policy, size: int | None) -> list[flo
         "burst_s": policy.burst_s,
         "least_calls": policy.least_calls,
         "most_calls": policy.most_calls,
+        "long_s": policy.long_s,
     }
     answer = process.ask("burst", request, policy.load_timeout_s)
     return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]

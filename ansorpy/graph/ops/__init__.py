@@ -20,7 +20,13 @@ from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
 from ansorpy.graph.ops.images.columns import Columns
 from ansorpy.graph.ops.images.deform import DeformedPatches
 from ansorpy.graph.ops.images.grid_sample import GridSample
-from ansorpy.graph.ops.images.regions import RegionAlign, RegionCrop, RegionMax, RegionMean
+from ansorpy.graph.ops.images.regions import (
+    RegionAlign,
+    RegionCrop,
+    RegionMax,
+    RegionMean,
+    RegionPeak,
+)
 from ansorpy.graph.ops.images.resample import Resample
 from ansorpy.graph.ops.images.unpool import PoolPlaces, Unpool
 from ansorpy.graph.ops.layer_norm import LayerNorm
@@ -91,6 +97,7 @@ __all__ = [
     "RegionCrop",
     "RegionMax",
     "RegionMean",
+    "RegionPeak",
     "Repeat",
     "Resample",
     "Reshape",

@@ -219,13 +219,17 @@ _EXPONENT_BITS = 6
 
 
 def _integer_power(x: Expr, y: Expr) -> Expr:
-    """``x ** y`` of int64 numbers, by repeated squaring, as far as it fits; below 1, it is 0."""
+    """``x ** y`` of int64 numbers, by repeated squaring, as far as it fits; below 1, it is 0.
+
+    Of even numbers, it is also 0 where only higher bits are left.
+    """
     most = (1 << _EXPONENT_BITS) - 1
     size = b.select(y > most, (y & 1) + (most - 1), y)
     found, square = b.select((size & 1).equal(1), x, 1), x
     for n in range(1, _EXPONENT_BITS):
         square = square * square
         found = b.select(((size >> n) & 1).equal(1), found * square, found)
+    found = b.select((y > most) & (x & 1).equal(0), 0, found)
     is_unit = b.abs(x).equal(1)
     below = b.select(is_unit, b.select((y & 1).equal(1), x, 1), 0)
     return b.select(y < 0, below, found)

@@ -22,20 +22,24 @@ __all__ = ["constant_power", "power_single"]
 
 
 def constant_power(x: Expr, exponent: Expr) -> Expr | None:
-    """``x ** exponent`` as products, in any type; None unless *exponent* is a small constant."""
+    """``x ** exponent`` as products; None unless *exponent* is a constant that allows it.
+
+    Exponents are up to 3, or up to 63 of integers, which products do not round.
+    """
     if not isinstance(exponent, Const):
         return None
-    match exponent.value:
-        case 1:
-            return x
-        case 2:
-            return x * x
-        case 3:
-            return x * x * x
-        case -1 if x.dtype.is_float:
-            return 1.0 / x
-        case _:
-            return None
+    if exponent.value == -1 and x.dtype.is_float:
+        return 1.0 / x
+    most = 63 if x.dtype.is_int else 3
+    return _product(x, int(exponent.value)) if exponent.value in range(1, most + 1) else None
+
+
+def _product(x: Expr, count: int) -> Expr:
+    """*x* times itself, *count* factors in all, by repeated squaring."""
+    if count == 1:
+        return x
+    half = _product(x, count // 2)
+    return half * half * x if count % 2 else half * half
 
 
 def power_single(x: Expr, y: Expr) -> Expr:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorpy.arrays import Array, Ints, Masks
 from ansorpy.errors import LoweringError
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.fragments import Fragment, fragment_lanes, in_lane
 from ansorpy.ir.interpret.copies import Arrived, Copies
@@ -137,6 +138,8 @@ class Memory(Evaluator):
     ) -> None:
         """Write *value*, or combine it with the old value if *reduce* is given."""
         storage = self.storage[buffer]
+        if type(value) is int:
+            value = DType.INT64.wrapped(value)  # Python's numbers have no limits
         # A loop of one iteration mixes arrays of one element with plain numbers.
         is_array = lanes.count > 1 or np.ndim(at) > 0 or np.ndim(value) > 0
         if is_array:

@@ -15,16 +15,22 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from errno import EADDRINUSE
+from hashlib import sha256
 from math import inf
 from pathlib import Path
+from socket import AF_UNIX, socket
 from threading import Event, Lock, Thread, Timer
 
 from ansorpy.deadline import OutOfTime, left_s, until
-from ansorpy.errors import AnsorpyError
+from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.workers.processes import described_process, usable_cores
 from ansorpy.profiler import Activity, profiled
 
-__all__ = ["PATIENCE_S", "WAIT_S", "Undisputed", "WaitLog", "holders", "lock_cores", "lock_gpus"]
+__all__ = [
+    "PATIENCE_S", "WAIT_S", "Undisputed", "WaitLog", "holders", "lock_cores", "lock_file",
+    "lock_gpus",
+]  # fmt: skip
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,6 +63,28 @@ def lock_cores(
 def lock_gpus(places: Sequence[str], folder: Path | None = None) -> Iterator[None]:
     """Lock GPUs, identified by their bus addresses (*places*), exclusively (:func:`lock_cores`)."""
     with _locked([f"GPU {place}" for place in sorted(set(places))], folder, shared=False):
+        yield
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Be the only one on this machine who writes *path* until the block ends.
+
+    What is locked is a name of Linux's abstract sockets, so no file is left behind.
+
+    Raises:
+        UsageError: Somebody else is writing it.
+    """
+    digest = sha256(os.fsencode(path.resolve())).hexdigest()
+    with socket(AF_UNIX) as held:
+        try:
+            held.bind(f"\0ansorpy-file-{digest}")
+        except OSError as error:
+            if error.errno != EADDRINUSE:
+                raise
+            raise UsageError(
+                f"another process is writing {path}", hint="wait for it, or name another file"
+            ) from None
         yield
 
 

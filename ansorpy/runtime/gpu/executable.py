@@ -110,8 +110,8 @@ class GpuExecutable:
             threads: CPU threads; ignored.
 
         Raises:
-            UsageError: An array has the wrong shape, type or layout, or an output shares memory
-                with another tensor.
+            UsageError: An array has the wrong shape, type or layout, or is on another GPU, or an
+                output shares memory with another tensor.
             DeviceLost: The GPU's context became unusable.
         """
         ports, sizes = self._at(inputs)
@@ -166,9 +166,10 @@ class GpuExecutable:
     def _operands(
         self, ports: Ports, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> list[DeviceOperand]:
-        found = [operand("input", p, a) for p, a in zip(ports[0], inputs, strict=True)]
+        gpu = self._device.number
+        found = [operand("input", p, a, gpu=gpu) for p, a in zip(ports[0], inputs, strict=True)]
         for port, array in zip(ports[1], outputs, strict=True):
-            found.append(operand("output", port, array, written=True))
+            found.append(operand("output", port, array, written=True, gpu=gpu))
         numbered = enumerate(found, -len(inputs))
         refuse_overlap(ports[1], [
             (o.address, o.address + o.nbytes, n) for n, o in numbered if o.host is None

@@ -13,11 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ansorpy.arrays import Array
+from ansorpy.config import DEVICE
 from ansorpy.errors import UsageError
 from ansorpy.ir.strides import dense_strides
 from ansorpy.runtime.ports import ON_CPU, Port, accepted, check_array, described, dlpack_device
 
 __all__ = ["DeviceOperand", "accept_operand", "check_operand", "operand"]
+
+_CUDA = 2
+"""DLPack's type of device of memory that belongs to one GPU."""
 
 _DEFAULT_STREAM = 1
 """CUDA's handle of the default stream, for callers that specify none."""
@@ -44,12 +48,14 @@ class DeviceOperand:
     owner: object = None
 
 
-def operand(role: str, port: Port, value: object, *, written: bool = False) -> DeviceOperand:
-    """Return *value* as an operand for *port*.
+def operand(
+    role: str, port: Port, value: object, *, written: bool = False, gpu: int | None = None
+) -> DeviceOperand:
+    """Return *value* as an operand for *port* of a program on GPU number *gpu*, if that is known.
 
     Raises:
         UsageError: *value* has the wrong shape or type, is not dense, is read-only but must be
-            written, or does not hand its memory over.
+            written, does not hand its memory over, or says that it is on another GPU.
     """
     interface, owner = _interface(role, port, value)
     if interface is None:
@@ -57,6 +63,7 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> D
         if host.nbytes != port.bytes:  # packed elements, at the start of an array of unpacked ones
             host = host.reshape(-1).view(np.uint8)[: port.bytes]
         return DeviceOperand(host, owner=value)
+    _refuse_other_gpu(role, port, value, gpu)
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     if dtype.kind == "V" and interface["typestr"] == port.dtype.str:
         dtype = port.dtype  # of bfloat16, which numpy does not know, the text says only the size
@@ -123,6 +130,18 @@ def _interface(role: str, port: Port, value: Any) -> tuple[Mapping[str, Any] | N
     except (BufferError, RuntimeError, TypeError) as error:  # a tensor that requires gradients
         raise UsageError(f"{role} {port.name!r} cannot be used: {error}") from error
     return found, value
+
+
+def _refuse_other_gpu(role: str, port: Port, value: Any, gpu: int | None) -> None:
+    ask = getattr(value, "__dlpack_device__", None)
+    if ask is None or gpu is None:
+        return
+    kind, number = map(int, ask())
+    if kind == _CUDA and number != gpu:
+        raise UsageError(
+            f"{role} {port.name!r} is on GPU {number}, and the program on GPU {gpu}",
+            hint=f"pass a copy on GPU {gpu}, or load the program with {DEVICE.name}={number}",
+        )
 
 
 def _is_dense(interface: Mapping[str, Any], dtype: np.dtype[Any]) -> bool:

@@ -223,9 +223,9 @@ def squared(x: Expr) -> Expr:
     return x * x
 
 
-def of_numbers(dtype: DType, value: Callable[[Expr], Expr]) -> Program:
+def of_numbers(dtype: DType, value: Callable[[Expr], Expr], loop: str = "s9") -> Program:
     out = buffer("out", 9, dtype=dtype)
-    return program(nest("s9", lambda i: put(out, (i,), value(i))), [X], [out])
+    return program(nest(loop, lambda i: put(out, (i,), value(i))), [X], [out])
 
 
 def large_product(dtype: DType) -> Program:
@@ -283,6 +283,9 @@ BY_HAND = {
     "product_of_a_choice": of_numbers(
         I64, lambda i: select(at(X, i) > 0.0, i, const(3)) * 1_000_000_000
     ),
+    "product_of_an_index": of_numbers(I64, lambda i: i * 2**62 - 1 - i),
+    "products_of_indices": of_numbers(I64, lambda i: i * 2**62 - 1 - i, "v9"),
+    "power": of_numbers(I64, lambda i: (i - 4) ** 31),
     "large_product": large_product(I16),
     **{
         f"whether_{dtype.value}": whether(

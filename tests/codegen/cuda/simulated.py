@@ -98,6 +98,7 @@ class SimulatedDevice:
     graphs: int = 0
     clock: float = 0.0
     host: float = 0.0
+    number: int = 0
     lock: Lock = field(default_factory=Lock)
     _lost: str = ""
     _next: int = 1 << 20

@@ -15,7 +15,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function, Load, walk
 from ansorpy.ir.interpret.program import run_program
-from ansorpy.ir.loops import For, Program, Store
+from ansorpy.ir.loops import For, Program, Seq, Store
 from ansorpy.ir.verify import verify
 from ansorpy.target import Target
 from tests.codegen.programs import Array, Compiled, at, buffer, empty, nest, program, put
@@ -26,6 +26,7 @@ EXACT: dict[Function | BinaryOp, Callable[..., Any]] = {
     Function.EXP: np.exp, Function.LOG: np.log, Function.TANH: np.tanh, Function.ERF: special.erf,
     Function.RSQRT: lambda x: 1 / np.sqrt(x),
 }  # fmt: skip
+EXPONENTS = (1, 2, 3, 4, 7, 40, 63)
 
 
 def applied(fn: Function | BinaryOp, n: int, dtype: DType) -> Program:
@@ -125,7 +126,7 @@ def test_the_operand_is_shared_and_no_call_is_left() -> None:
     ("fn", "dtype", "message"),
     [
         (Function.TANH, DType.INT32, "tanh of int32 values is not defined"),
-        (BinaryOp.POW, DType.INT64, "a power of int64 values with a variable exponent"),
+        (BinaryOp.POW, DType.INT64, "a power of int64 values is not defined, but for exponents"),
     ],
 )
 def test_functions_of_integers_are_refused(
@@ -133,3 +134,18 @@ def test_functions_of_integers_are_refused(
 ) -> None:
     with pytest.raises(CodegenError, match=message):
         expand_functions(applied(fn, 4, dtype))
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT32, DType.INT64, DType.UINT64], ids=str)
+def test_powers_of_integers_wrap_around(dtype: DType) -> None:
+    x, out = buffer("x", 9, dtype=dtype), buffer("out", len(EXPONENTS), 9, dtype=dtype)
+    source = program(
+        Seq(tuple(
+            nest("v9", lambda i, n=n: put(out, (n, i), at(x, i) ** EXPONENTS[n]))
+            for n in range(len(EXPONENTS))
+        )),
+        [x], [out],
+    )  # fmt: skip
+    values, got = np.arange(-4, 5).astype(dtype.numpy), empty(out.shape, dtype)
+    Compiled(source)(values, got)
+    np.testing.assert_array_equal(got, [values**n for n in EXPONENTS])

@@ -63,6 +63,15 @@ def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(found[1], found[2])
 
 
+@pytest.mark.parametrize("batch", [0, 8])
+def test_products_of_indices_wrap_around(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_module, "BATCH", batch)
+    out, found = buffer("out", 8, dtype="int64"), filled((8,), np.int64)
+    body = loops(Store(out, (i,), i * 2**62 - i, None), (i, 8, "serial"))
+    run_program(program(body, [], [out]), [found])
+    np.testing.assert_array_equal(found, np.arange(8) * 2**62 - np.arange(8))
+
+
 @pytest.mark.parametrize("kind", ["serial", "parallel", "vectorized", "unrolled"])
 def test_cpu_loops_of_every_kind_run_alike(kind: str) -> None:
     body = loops(Store(OUT, (i,), load(IN, i) * 2.0, None), (i, 8, kind))

@@ -271,6 +271,19 @@ def test_producers_make_their_arrays_ready_for_each_run(
         assert_right(outputs, layers, array.values)
 
 
+def test_arrays_on_another_gpu_are_refused(rng, device, monkeypatch):
+    monkeypatch.setattr(Produced, "__dlpack_device__", lambda self: (2, 1))
+    made, layers = model(rng)
+    array = Produced(device, given(rng))
+    outputs = [Produced(device, np.zeros(p.shape, np.float32)) for p in made.get_outputs()]
+    for inputs, results, said in ((array, None, "input 'x'"), (array.values, outputs, "output ")):
+        with pytest.raises(UsageError, match=f"{said}.* is on GPU 1, and the program on GPU 0"):
+            made.run(None, {"x": inputs}, results)
+    monkeypatch.setattr(device, "number", 1)
+    array.produce(array.values)
+    assert_right(made.run(None, {"x": array}), layers, array.values)
+
+
 def test_an_array_that_its_producer_does_not_hand_over_is_refused(rng, device, monkeypatch):
     def refuse(self: Produced, *, stream: int) -> object:
         raise BufferError("it is on another device")

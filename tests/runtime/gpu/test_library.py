@@ -309,7 +309,12 @@ def test_an_init_that_fails_holds_nothing(library, driver, tmp_path, refuses, co
 
 
 @pytest.mark.parametrize("refuses", ["2 module", "2 shared memory"])
-def test_the_first_gpu_that_runs_the_code_is_used(library, driver, tmp_path, refuses):
+@pytest.mark.parametrize("asked", [None, "", " "])
+def test_the_first_gpu_that_runs_the_code_is_used(
+    library, driver, tmp_path, monkeypatch, refuses, asked
+):
+    if asked is not None:
+        monkeypatch.setenv("ANSORPY_DEVICE", asked)
     said, calls = unloaded(library, driver, tmp_path, runs=1, refuses=refuses, gpus=2)
     assert said == ["init 0", "run 0"] and calls["retain"] == 2 and calls["refused"] == 1
     assert_given_back(calls)
@@ -352,6 +357,13 @@ def test_without_a_gpu_init_says_so(example, driver, tmp_path, broken):
     if broken == "not its device":
         more = {"ANSORPY_DEVICE": "3"}
     done = run(example, tmp_path if broken == "no driver" else driver, 1, **more)
+    assert f"net_init: code {Status.NO_GPU}" in done.stderr
+
+
+@pytest.mark.parametrize("asked", ["one", "0x", "0.0", "-1", "1", "9" * 30])
+def test_a_variable_that_names_no_gpu_is_an_error(example, driver, asked):
+    assert run(example, driver, ANSORPY_DEVICE=" 0 ").returncode == 0
+    done = run(example, driver, ANSORPY_DEVICE=asked)
     assert f"net_init: code {Status.NO_GPU}" in done.stderr
 
 
@@ -508,5 +520,6 @@ def test_tensors_without_elements_take_no_memory(codes, driver, tmp_path, rng):
 
 
 def test_codes_of_gpus_are_errors_with_a_way_out() -> None:
-    assert isinstance(status_error("net.so", Status.NO_GPU, []), MissingDependency)
+    error = status_error("net.so", Status.NO_GPU, [])
+    assert isinstance(error, MissingDependency) and "ANSORPY_DEVICE" in (error.hint or "")
     assert "a kernel failed" in str(status_error("net.so", Status.GPU_FAILED, []))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_a_project_finds_the_package(tmp_path: Path, rng: np.random.Generator) -
     library = library.rename(tmp_path / "other.so")  # programs look for it under its first name
     for path in (library, twice(tmp_path)):
         assert main(["package", str(path), "--cmake", "-o", str(prefix)]) == 0
-    prefix = prefix.rename(tmp_path / "installed")  # it can be moved
+    prefix = prefix.rename(tmp_path / "installed here")  # it can be moved
     x.tofile(tmp_path / "x.bin")
     (tmp_path / "main.cpp").write_text(MAIN)
     (tmp_path / "CMakeLists.txt").write_text(PROJECT)
@@ -92,7 +93,7 @@ def test_a_project_finds_the_package(tmp_path: Path, rng: np.random.Generator) -
     np.testing.assert_allclose([float(line) for line in lines[:5]], wanted[1], rtol=1e-3)
     assert lines[5:] == SAID
     (tmp_path / "main.c").write_text('#include "net.h"\nint main(void) { return net_init(); }\n')
-    flags = run("pkg-config", "--cflags", "--libs", "net").split()
+    flags = shlex.split(run("pkg-config", "--cflags", "--libs", "net"))
     run("gcc", "main.c", *flags, "-o", "other")
     run("./other")
     assert run("pkg-config", "--modversion", "net") == "1.0.0\n"

@@ -116,7 +116,7 @@ def mask(e: Emitter, bits: Sequence[bool]) -> Code:
 
 
 def _binary(e: Emitter, expr: Binary) -> Code:
-    if is_index(expr):
+    if is_index(expr) and not e.may_wrap(expr):
         return _index(e, expr)
     if expr.op in (BinaryOp.MIN, BinaryOp.MAX) or expr.dtype is DType.BOOL:
         # The helper tests whether its first operand is NaN, which no constant is.
@@ -189,7 +189,7 @@ def _compared_conditions(e: Emitter, expr: Compare) -> Code:
 
 
 def _call(e: Emitter, expr: Call) -> Code:
-    if is_index(expr):
+    if is_index(expr) and not e.may_wrap(expr):
         return _index(e, expr)
     fn, dtype = expr.fn, expr.args[0].dtype
     if fn is Function.FMA:
@@ -267,7 +267,7 @@ def _dot(fn: Function) -> Callable[[Emitter, DType, Code, Code], Code]:
 
 def _select(e: Emitter, expr: Select) -> Code:
     """Select by the condition of each lane; loads that may be out of bounds are guarded."""
-    if is_index(expr):
+    if is_index(expr) and not e.may_wrap(expr):
         return _index(e, expr)
     if _is_alike(e, expr.cond):
         if any(reads_twice(x) or _chooses(e, x) for x in (expr.then, expr.other)):

@@ -42,6 +42,10 @@ class Device(Protocol):
     """
 
     @property
+    def number(self) -> int:
+        """Which of this machine's GPUs it is, as CUDA counts."""
+
+    @property
     def lock(self) -> AbstractContextManager[object]:
         """Held by the program whose turn it is."""
 

@@ -54,6 +54,8 @@ def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     kind = register_type(dtype)
+    if op is BinaryOp.POW:
+        raise undefined(op, dtype)
     if op in SHIFTS:
         e.need("shifts")
         name = "shift_left" if op is BinaryOp.SHL else "shift_right"

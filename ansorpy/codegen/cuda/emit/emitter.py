@@ -73,7 +73,7 @@ class Emitter(Writer):
         known = self.known.get(expr)
         if known is not None:
             return known
-        if is_index(expr):
+        if is_index(expr) and not self.may_wrap(expr):
             return index(self, expr)
         return named_once(self, expr, self.tables.values[type(expr)](self, expr))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate
 from ansorpy.frontend.onnx.operators.windows import require_positive
 from ansorpy.frontend.onnx.unsupported import Unsupported
-from ansorpy.graph.ops import Op, RegionAlign, RegionMax, RegionMean
+from ansorpy.graph.ops import Op, RegionAlign, RegionMax, RegionMean, RegionPeak
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -26,11 +26,10 @@ def roi_align(ctx: NodeContext) -> str:
     size = (ctx.attr("output_height", 1), ctx.attr("output_width", 1))
     require_positive(output_height=size[:1], output_width=size[1:])
     scale, half = float(ctx.attr("spatial_scale", 1.0)), given == "half_pixel"
-    op: Op = RegionMean(size, scale, half)
+    by_size = RegionPeak if mode == "max" else RegionMean
+    op: Op = by_size(size, scale, half)
     if samples > 0:
         op = RegionAlign(size, samples, scale, half, mode == "max")
-    elif mode == "max":
-        raise Unsupported("sampling_ratio=0", "with mode=max, fix the number of samples")
     return ctx.emit(op, [ctx.input(0), ctx.input(1), ctx.input(2)])
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
 from ansorpy.graph.ops.images.between import as_float, corners, wide
@@ -14,11 +15,11 @@ from ansorpy.graph.ops.indexing import clamped, wrapped_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["RegionAlign", "RegionCrop", "RegionMax", "RegionMean"]
+__all__ = ["RegionAlign", "RegionCrop", "RegionMax", "RegionMean", "RegionPeak"]
 
 
 @dataclass(frozen=True)
@@ -102,32 +103,62 @@ class RegionAlign(_OfRegions):
 
 
 @dataclass(frozen=True)
-class RegionMean(_OfRegions):
-    """Means of as many samples in each of ``size`` bins as these are elements high and wide.
+class _BySize(_OfRegions):
+    """As many samples in each of ``size`` bins as these are elements high and wide.
 
-    Inputs, ``scale`` and ``half`` are as of :class:`RegionAlign`.  A mean is a sum over rows and
-    then over columns, because the samples form a grid.
+    Inputs, ``scale`` and ``half`` are as of :class:`RegionAlign`.  The samples form a grid, so rows
+    are combined first, and then columns.
+
+    **Cost:** all rows and columns of the image are combined for each region.
     """
 
     scale: float
     half: bool
 
-    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """The weights of rows and of columns in each bin, and the products with both.
+    @abstractmethod
+    def _combined(self, value: Expr, weights: Sequence[Expr], k: Axis) -> Expr:
+        """All values along axis *k*, each of which has these *weights*."""
 
-        **Cost:** all rows and columns of the image are summed for each region.
-        """
+    def _samples(
+        self, regions: Tensor, r: Expr, number: Expr, axis: int
+    ) -> tuple[Expr, Expr, Expr]:
+        """Where a bin begins along an axis, how far its samples are apart, and their number."""
+        first, width = _bin(regions, r, number, axis, self.size[axis], self.scale, self.half)
+        count = b.ceil(width)
+        return first, width / b.maximum(count, 1.0), count
+
+    def _weights(
+        self, regions: Tensor, axis: int, extent: AnyExtent, names: Names, made: _Weight
+    ) -> ComputeOp:
+        """What *made* gives each element along an axis in each bin, ``[regions, bins, extent]``."""
+        kind = wide(regions)
+
+        def body(r: Expr, number: Expr, y: Expr) -> Expr:
+            j = reduce_axis(_NEAR, name="j")
+            first, step, count = self._samples(regions, r, number, axis)
+            here, size = y.astype(kind), as_float(extent, kind)
+            # Samples at most one element away count; the first of them has this number.
+            before = b.maximum(b.floor((here - 1.0 - first) / step - 0.5), 0.0)
+            k = before + j.astype(kind)
+            at = first + (k + 0.5) * step
+            share = b.maximum(1.0 - b.abs(clamped(at, 0.0, size - 1.0) - here), 0.0)
+            return made(share, b.all_of(k < count, at >= -1.0, at <= size), count, j)
+
+        shape = (regions.shape[0], self.size[axis], extent)
+        return compute(shape, body, name=names.fresh("weights"), names=("r", "p", "y"))
+
+    def _bins(
+        self, inputs: Sequence[Tensor], names: Names, weights: Sequence[Sequence[Tensor]]
+    ) -> ComputeOp:
+        """The values of all bins; *weights* are those of rows and those of columns."""
         x, regions, images = inputs
         kind = wide(regions)
         count, channels = regions.shape[0], x.shape[1]
-        of_rows, of_columns = (
-            self._weights(regions, d, x.shape[2 + d], kind, names) for d in range(2)
-        )
 
         def by_rows(r: Expr, c: Expr, p: Expr, column: Expr) -> Expr:
             k = reduce_axis(x.shape[2], name="k")
             value = x[wrapped_index(images[r], x.shape[0]), c, k, column].astype(kind)
-            return b.sum(of_rows[r, p, k] * value, k)
+            return self._combined(value, [of[r, p, k] for of in weights[0]], k)
 
         rows = compute(
             (count, channels, self.size[0], x.shape[3]), by_rows,
@@ -136,36 +167,80 @@ class RegionMean(_OfRegions):
 
         def by_columns(r: Expr, c: Expr, p: Expr, q: Expr) -> Expr:
             k = reduce_axis(x.shape[3], name="k")
-            return b.sum(of_columns[r, q, k] * rows[r, c, p, k], k)
+            return self._combined(rows[r, c, p, k], [of[r, q, k] for of in weights[1]], k)
 
-        shape, axes = (count, channels, *self.size), ("r", "c", "h", "w")
-        mean = compute(shape, by_columns, name=names.fresh("mean"), names=axes)
+        shape = (count, channels, *self.size)
+        return compute(shape, by_columns, name=names.fresh("bins"), names=("r", "c", "h", "w"))
+
+
+@dataclass(frozen=True)
+class RegionMean(_BySize):
+    """Means of samples whose number depends on the size of a bin; a bin without any has 0."""
+
+    def _combined(self, value: Expr, weights: Sequence[Expr], k: Axis) -> Expr:
+        return b.sum(weights[0] * value, k)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """The weights of rows and of columns in each bin, and the products with both."""
+        x, regions, _ = inputs
+
+        def part(share: Expr, inside: Expr, count: Expr, j: Axis) -> Expr:
+            return b.sum(b.select(inside, share / count, 0.0), j)
+
+        weights = [[self._weights(regions, d, x.shape[2 + d], names, part)] for d in range(2)]
+        mean = self._bins(inputs, names, weights)
         return compute(
-            shape, lambda *i: mean[i].astype(x.dtype), name=names.fresh("region"), names=axes
-        )
+            mean.shape, lambda *i: mean[i].astype(x.dtype), name=names.fresh("region"),
+            names=("r", "c", "h", "w"),
+        )  # fmt: skip
 
-    def _weights(
-        self, regions: Tensor, axis: int, extent: AnyExtent, kind: DType, names: Names
-    ) -> ComputeOp:
-        """What share each element along an axis has in each bin, ``[regions, bins, extent]``."""
 
-        def body(r: Expr, number: Expr, y: Expr) -> Expr:
-            j = reduce_axis(_NEAR, name="j")
-            first, width = _bin(regions, r, number, axis, self.size[axis], self.scale, self.half)
-            samples = b.ceil(width)
-            step = width / b.maximum(samples, 1.0)
-            here, size = y.astype(kind), as_float(extent, kind)
-            # Samples at most one element away count; the first of them has this number.
-            before = b.maximum(b.floor((here - 1.0 - first) / step - 0.5), 0.0)
-            k = before + j.astype(kind)
-            at = first + (k + 0.5) * step
-            place = clamped(at, 0.0, size - 1.0)
-            share = b.maximum(1.0 - b.abs(place - here), 0.0) / samples
-            inside = b.all_of(k < samples, at >= -1.0, at <= size)
-            return b.sum(b.select(inside, share, 0.0), j)
+@dataclass(frozen=True)
+class RegionPeak(_BySize):
+    """Maxima of samples whose number depends on the size of a bin, as :class:`RegionAlign`'s.
 
-        shape = (regions.shape[0], self.size[axis], extent)
-        return compute(shape, body, name=names.fresh("weights"), names=("r", "p", "y"))
+    A bin without samples has 0, and so have samples outside the image.
+    """
+
+    def _combined(self, value: Expr, weights: Sequence[Expr], k: Axis) -> Expr:
+        most, least = weights
+        largest = value * b.select(value >= 0.0, most, least)
+        return b.max(b.select(most > 0.0, largest, _LOWEST), k)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """The largest and the smallest weight of each row and column in each bin; the products of
+        all elements with them; the largest product, or 0.
+
+        A negative element is largest with its smallest weight.
+        """
+        x, regions, _ = inputs
+
+        def most(share: Expr, inside: Expr, count: Expr, j: Axis) -> Expr:
+            return b.max(b.select(inside, share, 0.0), j)
+
+        def least(share: Expr, inside: Expr, count: Expr, j: Axis) -> Expr:
+            # At an element, the sample takes 0 of the next one.
+            taken = b.select(share < 1.0, share, 0.0)
+            return b.min(b.select(b.all_of(inside, share > 0.0), taken, 1.0), j)
+
+        weights = [
+            [self._weights(regions, d, x.shape[2 + d], names, of) for of in (most, least)]
+            for d in range(2)
+        ]
+        peak = self._bins(inputs, names, weights)
+
+        def result(r: Expr, c: Expr, p: Expr, q: Expr) -> Expr:
+            value = peak[r, c, p, q]
+            for d, number in enumerate((p, q)):
+                first, step, count = self._samples(regions, r, number, d)
+                size = as_float(x.shape[2 + d], wide(regions))
+                last = first + (count - 0.5) * step
+                beyond = (first + 0.5 * step < -1.0) | (last > size)
+                value = b.select(beyond, b.maximum(value, 0.0), value)
+                value = b.select(count > 0.0, value, 0.0)
+            return value.astype(x.dtype)
+
+        return compute(peak.shape, result, name=names.fresh("region"), names=("r", "c", "h", "w"))
 
 
 @dataclass(frozen=True)
@@ -212,6 +287,13 @@ _NEAR = 6
 """Samples are at least half an element apart, so at most five are within one of an element; one
 more allows for rounding."""
 
+_LOWEST = -3e38
+"""Less than the data; a product with 0 is a number."""
+
+_Weight: TypeAlias = Callable[[Expr, Expr, Expr, Axis], Expr]
+"""A reduction over the samples near an element: their shares, whether they count, how many samples
+the bin has, and the axis that numbers those that are near."""
+
 
 def _bin(
     regions: Tensor, r: Expr, number: Expr, axis: int, count: int, scale: float, half: bool
@@ -221,7 +303,7 @@ def _bin(
     shift = 0.5 if half else 0.0
     first, last = (regions[r, 1 - axis + 2 * end].astype(kind) * scale - shift for end in range(2))
     extent = last - first if half else b.maximum(last - first, 1.0)
-    width = extent * (1.0 / count)
+    width = extent / float(count)  # the product with a reciprocal may be above a whole number
     return first + number.astype(kind) * width, width
 
 

@@ -57,7 +57,7 @@ def aligned_regions(net: Growing) -> None:
     mode = net.one_of(["avg", "max"])
     given: dict[str, Any] = {
         "output_height": net.count(1, 4), "output_width": net.count(1, 4), "mode": mode,
-        "sampling_ratio": net.count(1, 3) if mode == "max" else net.count(0, 3),
+        "sampling_ratio": net.count(0, 3),
         "coordinate_transformation_mode": net.one_of(["half_pixel", "output_half_pixel"]),
     }  # fmt: skip
     if net.chance():

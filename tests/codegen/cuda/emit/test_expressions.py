@@ -108,6 +108,9 @@ def test_functions_are_those_of_the_math_library() -> None:
 def test_powers_with_small_exponents_are_products() -> None:
     assert "const float t = x[0];\n  out[0] = t * t * t;" in kernel(at(X, 0) ** 3.0)
     assert "powf(x[0], 0.5f)" in kernel(at(X, 0) ** 0.5)
+    whole = at(X, 0).astype("int32")
+    text = kernel(whole**5, DType.INT32)
+    assert text.count("(unsigned)") == 6 and "div" not in text
 
 
 def test_what_is_used_twice_is_computed_once() -> None:
@@ -131,6 +134,9 @@ def test_signed_integers_wrap_around() -> None:
 def test_functions_of_floats_are_refused_on_integers() -> None:
     with pytest.raises(CodegenError, match="exp of int32 values is not defined"):
         kernel(Call(Function.EXP, (at(X, 0).astype("int32"),)), DType.INT32)
+    whole = at(X, 0).astype("int32")
+    with pytest.raises(CodegenError, match="a power of int32 values is not defined"):
+        kernel(whole**whole, DType.INT32)
 
 
 def test_large_indices_take_64_bits() -> None:
