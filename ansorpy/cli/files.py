@@ -161,9 +161,11 @@ def _array(file: IO[bytes], spec: Port, source: str) -> Array:
         for size, extent in zip(shape, spec.shape, strict=True)
     )
     if not fits or dtype != spec.dtype:
+        converted = f'save it as numpy.asarray(array, "{spec.dtype}")'
         raise UsageError(
             f"input {spec.name!r} takes {described(spec.shape, spec.dtype)}, "
-            f"but {source} contains {described(shape, dtype)}"
+            f"but {source} contains {described(shape, dtype)}",
+            hint=converted if fits else "save an array of that shape",
         )
     file.seek(start)
     return np.asarray(npy.read_array(file, allow_pickle=False))

@@ -111,8 +111,8 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", y=np.zeros(1))
     (tmp_path / "t.npy").write_text("no array")
     cases = [
-        ("a.npy", UsageError, "takes 2x3 of float32.*contains 3x2 of float32"),
-        ("d.npy", UsageError, "contains 2x3 of float64"),
+        ("a.npy", UsageError, "takes 2x3 of.*contains 3x2 of float32\nhint: save an array of"),
+        ("d.npy", UsageError, r'contains 2x3 of float64\nhint: save it as .*"float32"'),
         ("b.npz", UsageError, "has no array 'x'"),
         ("t.npy", ForeignFile, "is not a numpy file"),
         ("no.npy", ForeignFile, "cannot read"),
