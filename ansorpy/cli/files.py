@@ -13,6 +13,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.arrays import Array
 from ansorpy.config import SEED
 from ansorpy.errors import ForeignFile, UsageError
@@ -47,7 +48,7 @@ def emitted_path(
     suffix = (emit or default).suffix
     library, is_model = output or Path(f"{model.stem}{suffix}"), False
     with suppress(OSError):  # there is no such file, or cannot be
-        is_model = library.samefile(model)
+        is_model = library.samefile(model) and not is_library(model)
     if is_model:
         raise UsageError(f"the library would replace the model {model}", hint="name another file")
     if form_of(library) is not (emit or form_of(library)):

@@ -72,6 +72,11 @@ def test_other_weights_are_found(
         wrong.demand()
 
 
+def test_an_engine_that_there_is_not_is_refused_at_once(network: Path) -> None:
+    with pytest.raises(UsageError, match="^unknown engine 'tvm'\nhint: choose from onnxruntime"):
+        ap.bench(network, against=["tvm"], db=network.parent / "t.db")
+
+
 def test_a_library_is_verified(network: Path, compiled: CompiledModel, tmp_path: Path) -> None:
     library = compiled.export(tmp_path / "net.so")
     assert ap.verify(library, network, seed=3).ok

@@ -78,6 +78,15 @@ def test_a_library_does_not_replace_its_model(tmp_path: Path) -> None:
             emitted_path(model, output, None)
 
 
+def test_a_library_is_no_model_to_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.so").write_bytes(b"\x7fELF" * 9)
+    assert main(["compile", "net.so", "--effort", "none"]) == 6
+    assert "net.so is not an ONNX model" in capsys.readouterr().err
+
+
 def test_random_inputs() -> None:
     default, zero, one = feeds([X, N], []), feeds([X, N], ["x=random"]), feeds([X], ["x=random:1"])
     assert np.array_equal(default["x"], zero["x"])
