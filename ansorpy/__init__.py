@@ -1,5 +1,8 @@
 """ansorpy compiles tensor programs by searching for fast ones.
 
+:func:`compile` takes a network, and :func:`tune` an operator that is defined as here; what they
+return can be called, and exported as a library, which :func:`load` opens.
+
 >>> import ansorpy as ap
 >>> A = ap.placeholder((4, 8), name="A")
 >>> k = ap.reduce_axis(8, name="k")

@@ -79,7 +79,10 @@ def seconds_of(duration: float | str) -> float:
     else:
         raise UsageError(f"{duration!r} is not a duration", hint="write 90s, 10m or 1h30m")
     if seconds <= 0:
-        raise UsageError(f"the duration {duration!r} is not positive")
+        raise UsageError(
+            f"the duration {duration!r} is not positive",
+            hint="write 90s, 10m or 1h30m",
+        )
     return seconds
 
 

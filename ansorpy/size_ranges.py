@@ -156,7 +156,7 @@ def named_dim(item: str) -> tuple[str, Size]:
     """
     match = re.fullmatch(rf"(.+?)=(@.+|{_RANGE}|{_NUMBERS})", item)
     if match is None:
-        raise UsageError(f"{item!r} is not a dimension's size", hint=f"after batch=, {_HINT}")
+        raise UsageError(f"{item!r} is not a dimension's size", hint=f"after NAME=, {_HINT}")
     return match[1], size_of(match[2], match[1])
 
 

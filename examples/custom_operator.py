@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import ansorpy as ap
 from ansorpy.ir.expr import Expr
@@ -38,15 +38,12 @@ def network(width: int = 24, seed: int = 0) -> onnx.ModelProto:
     """A layer ``GatedNorm(x w, x)`` for any number of rows."""
     weight = np.random.default_rng(seed).standard_normal((width, width)).astype(np.float32)
     shape: list[str | int | None] = ["rows", width]
-    info = helper.make_tensor_value_info
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy")
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["h"]),
         helper.make_node("GatedNorm", ["h", "x"], ["y"], domain="com.example", epsilon=0.01),
     ]
-    graph = helper.make_graph(
-        nodes, "gated", [info("x", 1, shape)], [info("y", 1, shape)],
-        [numpy_helper.from_array(weight, "w")],
-    )  # fmt: skip
+    graph = helper.make_graph(nodes, "gated", [x], [y], [numpy_helper.from_array(weight, "w")])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 

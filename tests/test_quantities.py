@@ -53,7 +53,7 @@ def test_bad_durations(text: str) -> None:
 
 
 def test_a_duration_of_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="not positive"):
+    with pytest.raises(UsageError, match="not positive\nhint: write 90s, 10m"):
         seconds_of("0s")
 
 

@@ -298,6 +298,9 @@ def compile(
             too (True), not at all (False); or a function that receives its events.
         **arguments
 
+    Returns:
+        The model, to call (``model(x)``, ``model.run(None, {"x": x})``) or to write: ``export``.
+
     Raises:
         ForeignFile: The file is not an ONNX model.
         UnsupportedModel: Some operators cannot be compiled; its table lists all of them.  Or
@@ -341,6 +344,9 @@ def compile_many(
         networks: A path, a loaded model or a :class:`NetworkSpec` for each network.
         progress: As in :func:`ansorpy.compile`.
         **arguments
+
+    Returns:
+        A model for each network, in order.
 
     Raises:
         UsageError: There is no network, or as in :func:`ansorpy.compile`.

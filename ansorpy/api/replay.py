@@ -55,4 +55,7 @@ def _last(database: Database) -> int:
     for session in reversed(database.sessions.all()):
         if any(event.kind == "request" for event in database.sessions.events(session.id)):
             return session.id
-    raise UsageError(f"no run in {database.path} recorded a search")
+    raise UsageError(
+        f"no run in {database.path} recorded a search",
+        hint="name another file, or tune something first",
+    )

@@ -13,6 +13,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from ansorpy.api.evaluate.libraries import is_library
 from ansorpy.arrays import Array
 from ansorpy.config import SEED
 from ansorpy.errors import ForeignFile, UsageError
@@ -47,7 +48,7 @@ def emitted_path(
     suffix = (emit or default).suffix
     library, is_model = output or Path(f"{model.stem}{suffix}"), False
     with suppress(OSError):  # there is no such file, or cannot be
-        is_model = library.samefile(model)
+        is_model = library.samefile(model) and not is_library(model)
     if is_model:
         raise UsageError(f"the library would replace the model {model}", hint="name another file")
     if form_of(library) is not (emit or form_of(library)):
@@ -161,9 +162,11 @@ def _array(file: IO[bytes], spec: Port, source: str) -> Array:
         for size, extent in zip(shape, spec.shape, strict=True)
     )
     if not fits or dtype != spec.dtype:
+        converted = f'save it as numpy.asarray(array, "{spec.dtype}")'
         raise UsageError(
             f"input {spec.name!r} takes {described(spec.shape, spec.dtype)}, "
-            f"but {source} contains {described(shape, dtype)}"
+            f"but {source} contains {described(shape, dtype)}",
+            hint=converted if fits else "save an array of that shape",
         )
     file.seek(start)
     return np.asarray(npy.read_array(file, allow_pickle=False))

@@ -20,13 +20,15 @@ __all__ = ["after_library", "export_command"]
 def after_library(library: Path, lookup: Lookup, threads: int) -> str:
     """What to do with the *library* of *lookup*: time it, beside the first peer installed here, at
     one size of each dimension; other forms are for a compiler, which builds the example.
+
+    A network with plugins is run instead, since no peer knows operators that they define.
     """
     if form_of(library) is not Form.SO:
         folder = "" if library.parent == Path() else f"cd {shlex.quote(str(library.parent))} && "
         return folder + build_command(library, threads)
     peers = [name for name in PEERS if find_spec(ENGINES[name][1])]
     sizes = _sizes(library)
-    if not peers:
+    if not peers or lookup.plugins:
         return shlex.join(["ansorpy", "run", str(library), *sizes])
     beside = ["--model", str(lookup.model), "--against", peers[0]]
     same = lookup.options("constants", "threads")

@@ -14,6 +14,7 @@ from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Policy, compare
+from ansorpy.evaluation.engines.names import demand_engines
 from ansorpy.evaluation.onnx_inputs import input_specs, read_model, tensor_shapes
 from ansorpy.options import those
 from ansorpy.size_bounds import written_bounds
@@ -33,6 +34,7 @@ def peers_timed(
         UsageError: The network has a range of sizes, or there is no such engine.
         MissingDependency: An engine is not installed.
     """
+    demand_engines(against)
     if not against:
         return []
     dims, shapes = arguments.get("dims"), arguments.get("shapes")

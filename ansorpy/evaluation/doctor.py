@@ -98,7 +98,10 @@ def environment_table() -> Table:
     return Table("", ("variable", "set to", "what it does"), rows)
 
 
-_NEEDED = ("numpy", "islpy", "lightgbm", "networkx", "pydantic", "onnx", "typer", "rich", "jinja2")
+_NEEDED = (
+    "numpy", "ml_dtypes", "islpy", "lightgbm", "scipy", "networkx", "pydantic", "onnx", "typer",
+    "rich", "jinja2", "cachetools",
+)  # fmt: skip
 _OPTIONAL = (
     ("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "torch"), ("ray", "ray"),
     ("vl-convert-python", "report"),

@@ -19,6 +19,12 @@ __all__ = ["DEFAULT_TOLERANCE", "OutputCheck", "Verification", "check_output", "
 # Relative to the largest output; in our test networks, reordered float32 sums stay well below it.
 DEFAULT_TOLERANCE = 2e-5
 
+_INEXACT = (
+    "allow more with --tolerance, such as 0.02 for a quantised network, or compile with "
+    "--precision strict"
+)
+"""What to do about outputs that are near those of the reference."""
+
 # A float32 probability below this no longer determines its logit accurately.
 LEAST_PROBABILITY = 1e-30
 
@@ -99,7 +105,8 @@ class Verification:
         if bad:
             named = "; ".join(f"{c.name}: {c.problem or f'error {c.error:.2e}'}" for c in bad)
             raise VerificationFailed(
-                f"{len(bad)} of {len(self.checks)} outputs differ from {self.against}: {named}"
+                f"{len(bad)} of {len(self.checks)} outputs differ from {self.against}: {named}",
+                hint=None if all(c.problem for c in bad) else _INEXACT,
             )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, quantize_static
 
 __all__ = ["quantise", "write_classifier"]
@@ -31,8 +31,8 @@ def write_classifier(path: Path, seed: int = 0) -> Path:
         helper.make_node("Flatten", ["e"], ["f"], "flat"),
         helper.make_node("MatMul", ["f", "w3"], ["scores"], "classify"),
     ]
-    info = helper.make_tensor_value_info
-    image, scores = info("image", 1, _SHAPE), info("scores", 1, (1, 10))
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, _SHAPE)
+    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, (1, 10))
     graph = helper.make_graph(nodes, "classifier", [image], [scores], weights)
     opset = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)

@@ -67,8 +67,14 @@ def test_other_weights_are_found(
     onnx.save(model, tmp_path / "net.onnx")
     wrong = ap.verify(compiled, tmp_path / "net.onnx", against=against)
     assert not wrong.ok
-    with pytest.raises(VerificationFailed, match=f"1 of 1 outputs differ from {against}"):
+    said = f"1 of 1 outputs differ from {against}: .*\nhint: allow more with --tolerance"
+    with pytest.raises(VerificationFailed, match=said):
         wrong.demand()
+
+
+def test_an_engine_that_there_is_not_is_refused_at_once(network: Path) -> None:
+    with pytest.raises(UsageError, match="^unknown engine 'tvm'\nhint: choose from onnxruntime"):
+        ap.bench(network, against=["tvm"], db=network.parent / "t.db")
 
 
 def test_a_library_is_verified(network: Path, compiled: CompiledModel, tmp_path: Path) -> None:

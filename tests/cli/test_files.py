@@ -78,6 +78,15 @@ def test_a_library_does_not_replace_its_model(tmp_path: Path) -> None:
             emitted_path(model, output, None)
 
 
+def test_a_library_is_no_model_to_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.so").write_bytes(b"\x7fELF" * 9)
+    assert main(["compile", "net.so", "--effort", "none"]) == 6
+    assert "net.so is not an ONNX model" in capsys.readouterr().err
+
+
 def test_random_inputs() -> None:
     default, zero, one = feeds([X, N], []), feeds([X, N], ["x=random"]), feeds([X], ["x=random:1"])
     assert np.array_equal(default["x"], zero["x"])
@@ -111,8 +120,8 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", y=np.zeros(1))
     (tmp_path / "t.npy").write_text("no array")
     cases = [
-        ("a.npy", UsageError, "takes 2x3 of float32.*contains 3x2 of float32"),
-        ("d.npy", UsageError, "contains 2x3 of float64"),
+        ("a.npy", UsageError, "takes 2x3 of.*contains 3x2 of float32\nhint: save an array of"),
+        ("d.npy", UsageError, r'contains 2x3 of float64\nhint: save it as .*"float32"'),
         ("b.npz", UsageError, "has no array 'x'"),
         ("t.npy", ForeignFile, "is not a numpy file"),
         ("no.npy", ForeignFile, "cannot read"),

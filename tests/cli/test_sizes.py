@@ -95,6 +95,12 @@ def test_the_next_command_states_a_size_of_each_dimension(library: str, version:
     assert said.endswith(" --threads 1 --dim rows=14")
 
 
+def test_the_next_command_asks_no_peer_for_operators_of_a_plugin(library: str) -> None:
+    lookup = Lookup(Path("net.onnx"), threads=1, plugins=["operators.py"])
+    said = next_command.after_library(Path(library), lookup, 1)
+    assert said == f"ansorpy run {library} --dim rows=14"
+
+
 @pytest.mark.parametrize("form", ["a", "c", "s"])
 def test_the_next_command_builds_an_example_of_any_name(form: str) -> None:
     path, lookup = Path(f"some where/my  net.{form}"), Lookup(Path("net.onnx"), threads=1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,10 @@ def test_it_says_what_a_ray_node_here_may_offer() -> None:
     _, _, resources = finding.detail.partition("--resources=")
     assert json.loads(resources.strip("'")) == {kind_of(Target.host()): available_cores()}
     assert not finding.needed
+
+
+def test_every_package_that_is_needed_is_looked_for() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[<>=]", line)[0] for line in project["dependencies"]}
+    found = {finding.name for finding in examine().findings if finding.needed}
+    assert needed - {"llvmlite"} <= found and "llvm" in found

@@ -307,7 +307,7 @@ def test_a_library_for_another_machine_is_refused(rng: Rng, tmp_path: Path) -> N
     content[18:20] = (243).to_bytes(2, "little")  # RISC-V
     (tmp_path / "moved.so").write_bytes(content[:-SEAL_BYTES])
     seal(tmp_path / "moved.so")
-    with pytest.raises(MissingDependency, match="which this machine cannot run"):
+    with pytest.raises(MissingDependency, match="this machine cannot run\nhint: load it there, or"):
         load(tmp_path / "moved.so")
 
 
@@ -354,7 +354,7 @@ def test_foreign_files(tmp_path: Path, rng: Rng) -> None:
     path = tmp_path / "net.so"
     for content in (b"", b"\x7fELF", b"\x7fELF\x02\x01" + b"\xff" * 200):
         path.write_bytes(content)
-        with pytest.raises(ForeignFile, match="it is not a shared library"):
+        with pytest.raises(ForeignFile, match="it is not a shared library.*\nhint: copy it again"):
             load(path)
     path.write_bytes(b"\x08onnx" * 40)
     with pytest.raises(ForeignFile, match="is not a library that ansorpy made") as caught:

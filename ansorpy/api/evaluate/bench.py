@@ -24,6 +24,7 @@ from ansorpy.errors import UsageError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
 from ansorpy.evaluation.bench.turns import Policy, compare, compare_sizes
+from ansorpy.evaluation.engines.names import demand_engines
 from ansorpy.evaluation.profile import CallTime
 from ansorpy.measure.gpu.devices import gpus_of
 from ansorpy.measure.probe.disturbance import CoreProbe
@@ -136,6 +137,7 @@ class _Bench:
         if isinstance(self.against, str) or not isinstance(self.against, Iterable):
             hint = "pass a list, such as ['onnxruntime']"
             raise UsageError("engines are given by a list", hint=hint)
+        demand_engines(self.against)
 
     def run(self, lookup: Lookup) -> Comparison | SizesComparison:
         """Time the network of *lookup* at one size or at several."""

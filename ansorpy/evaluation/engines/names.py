@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["ENGINES", "ENGINE_NAMES", "PEERS"]
+from collections.abc import Iterable
+
+from ansorpy.errors import UsageError
+
+__all__ = ["ENGINES", "ENGINE_NAMES", "PEERS", "demand_engines"]
 
 # name -> (module:class, package that provides it, extra that installs it)
 ENGINES = {
@@ -12,3 +16,10 @@ ENGINES = {
 }
 ENGINE_NAMES = tuple(ENGINES)
 PEERS = ("onnxruntime", "openvino")
+
+
+def demand_engines(names: Iterable[str]) -> None:
+    """Raise :class:`UsageError` if one of *names* is that of no engine."""
+    for name in names:
+        if name not in ENGINES:
+            raise UsageError(f"unknown engine {name!r}", hint=f"choose from {', '.join(ENGINES)}")

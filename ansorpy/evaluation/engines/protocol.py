@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ansorpy.arrays import Array
 from ansorpy.errors import MissingDependency, UsageError
-from ansorpy.evaluation.engines.names import ENGINES
+from ansorpy.evaluation.engines.names import ENGINES, demand_engines
 from ansorpy.evaluation.inputs import random_feeds
 from ansorpy.evaluation.onnx_inputs import input_specs, read_model
 from ansorpy.size_bounds import AnyBound
@@ -121,8 +121,7 @@ def open_engine(
         UsageError: There is no such engine.
         MissingDependency: Its package is not installed.
     """
-    if name not in ENGINES:
-        raise UsageError(f"unknown engine {name!r}", hint=f"choose from {', '.join(ENGINES)}")
+    demand_engines([name])
     home, package, extra = ENGINES[name]
     try:
         factory: EngineFactory = resolve_name(home)

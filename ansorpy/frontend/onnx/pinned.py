@@ -52,7 +52,9 @@ def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
             array = given.astype(dtype, copy=False)
             held = array.astype(given.dtype)
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{value!r} is no value of input {info.name!r}") from None
+        raise UsageError(
+            f"{value!r} is no value of input {info.name!r}", hint=f"give numbers of {dtype.name}"
+        ) from None
     wanted, are_floats = given, all("float" in kind.name for kind in (dtype, given.dtype))
     if are_floats:  # finite numbers are rounded, as where a model states them
         held, wanted = (each[~np.isfinite(each)] for each in (held, given))
@@ -62,6 +64,7 @@ def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
     if stated is not None and not may_have(stated, array.shape):
         said = ["?" if axis == "" else axis for axis in stated]
         raise UsageError(
-            f"input {info.name!r} has shape {said}, so its value cannot have {list(array.shape)}"
+            f"input {info.name!r} has shape {said}, so its value cannot have {list(array.shape)}",
+            hint=f"give an array of that shape, as text or a file: {info.name}=@{info.name}.npy",
         )
     return array

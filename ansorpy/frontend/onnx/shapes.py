@@ -144,12 +144,16 @@ def _demand_fit(name: str, sizes: Sequence[Size], axes: Sequence[Axis]) -> None:
     """Refuse the *sizes* that the caller gives for the input *name* if the model fixes others."""
     if len(sizes) != len(axes):
         raise UsageError(
-            f"the shape of {name}: the model's input has {len(axes)} dimensions, not {len(sizes)}"
+            f"the shape of {name}: the model's input has {len(axes)} dimensions, not {len(sizes)}",
+            hint=f"give one size for each of {list(axes)}",
         )
     for have, size in zip(axes, sizes, strict=True):
         if isinstance(have, int) and have != size:
             said = "x".join(map(str, sizes))
-            raise UsageError(f"the shape of {name}: the model fixes {list(axes)}, not {said}")
+            raise UsageError(
+                f"the shape of {name}: the model fixes {list(axes)}, not {said}",
+                hint="give these, or export the model with dynamic axes",
+            )
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:

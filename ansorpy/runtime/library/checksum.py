@@ -88,7 +88,10 @@ def _mapped(path: Path) -> mmap.mmap:
     except OSError as error:
         raise ForeignFile.unreadable(path, error) from None
     except ValueError:
-        raise ForeignFile(f"cannot read {path}: it is not a shared library but empty") from None
+        raise ForeignFile(
+            f"cannot read {path}: it is not a shared library but empty",
+            hint="copy it again, or make it again",
+        ) from None
 
 
 def changed(path: Path) -> ForeignFile:

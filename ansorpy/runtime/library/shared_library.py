@@ -67,7 +67,10 @@ def open_library(path: Path) -> Library:
     metadata, text, checked = read_library(path)
     if machine_of(path) != machine_of(_THIS):
         arch = metadata.target.triple.split("-")[0] or "another processor"
-        raise MissingDependency(f"{path} was built for {arch}, which this machine cannot run")
+        raise MissingDependency(
+            f"{path} was built for {arch}, which this machine cannot run",
+            hint="load it there, or compile the network for this machine: without --target",
+        )
     library = _opened(path, metadata, text)
     if checked is not None:
         _unload_when_unused(library)
