@@ -28,7 +28,6 @@ from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.matching.relations import (
     consumers,
-    direct_producers,
     has_reduce_iters,
     is_input,
     is_tiled,
@@ -43,7 +42,7 @@ __all__ = [
     "axis_access", "elementwise_match", "fusible_consumer", "has_branch",
     "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
-    "is_computed_where_read", "is_elementwise", "is_repeated_in_tiles",
+    "is_computed_where_read", "is_elementwise", "is_product", "is_repeated_in_tiles",
     "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reads_in_place", "reduce_extent",
@@ -125,30 +124,16 @@ def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
     An example is an activation before a matrix product: inlined, it costs about as much as the
     product itself.  Stages that only move elements cost nothing there and do not count.
     """
-    if is_input(state, stage) or has_reduce_iters(stage) or not _does_arithmetic(stage.compute):
+    if is_input(state, stage) or not _does_arithmetic(stage.compute):
         return False
-    if not _is_elementwise_of_inputs(state, stage):
+    dag = state.current_dag
+    if any(op.reduce_axes and op not in dag.constant_ops for op in dag.leading_to(stage.op)):
         return False
     return any(
-        has_reduce_iters(reader)
-        and has_data_reuse(state, reader)
+        is_product(state, reader)
         and reader.op.size * reduce_extent(reader) > stage.op.size
         for reader in consumers(state, stage)
     )
-
-
-def _is_elementwise_of_inputs(state: State, stage: Stage) -> bool:
-    seen: set[str] = set()
-    todo = [stage]
-    while todo:
-        for producer in direct_producers(state, todo.pop()):
-            if is_input(state, producer) or producer.name in seen:
-                continue
-            if has_reduce_iters(producer):
-                return False
-            seen.add(producer.name)
-            todo.append(producer)
-    return True
 
 
 def _does_arithmetic(op: ComputeOp) -> bool:
@@ -185,6 +170,11 @@ def has_data_reuse(state: State, stage: Stage) -> bool:
     apart = {(access.tensor, access.moving) for access in accesses(op)}
     broadcast = sum(not space <= moving for _, moving in apart)
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
+
+
+def is_product(state: State, stage: Stage) -> bool:
+    """True for a reduction with data reuse, such as a matrix product or a convolution."""
+    return has_reduce_iters(stage) and has_data_reuse(state, stage)
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
