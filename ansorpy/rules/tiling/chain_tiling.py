@@ -19,7 +19,7 @@ from ansorpy.rules.sketch.add_operand_copy import moving_load, with_operand_copy
 from ansorpy.rules.tiling.levels import multi_level_tile
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Part
-from ansorpy.schedule.decisions import VECTOR
+from ansorpy.schedule.decisions import VECTOR, columns_of
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 
@@ -267,7 +267,7 @@ class ChainTiling:
         Axes that correspond to a reduce axis of the last stage have no block to follow.
         """
         state, blocks = self._state, set(self.axis_of.values())
-        columns = {column: 1 for decision in state.decisions for column in decision.columns}
+        columns = dict.fromkeys(columns_of(state.decisions), 1)
         spans = Bounds(state, columns).region(name)
         found: dict[str, Part] = {}
         for axis, span in zip(state.stage(name).compute.axes, spans, strict=True):
