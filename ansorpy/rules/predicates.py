@@ -341,12 +341,11 @@ def reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool
     """
     follows = False
     for access in accesses(state.inlined_dag.ops.get(stage.name, stage.compute)):
-        inner = max((d for d, n in enumerate(access.tensor.shape) if n > 1), default=0)
         for d in range(access.tensor.ndim):
             step = access.step(d, axis)
             if step == 0:
                 continue
-            if step is None or d != inner or not 0 < step <= max_stride:
+            if step is None or d != access.innermost or not 0 < step <= max_stride:
                 return False
             follows = True
     return follows
