@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.ir.analysis.access import Access, accesses, reads
-from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -38,23 +37,16 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = [
-    "JOBS_PER_CORE", "AxisAccess", "attrs_of",
-    "axis_access", "elementwise_match", "fusible_consumer", "has_branch",
-    "has_data_reuse",
-    "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
-    "is_computed_where_read", "is_elementwise", "is_product", "is_repeated_in_tiles",
-    "is_strictly_inlineable", "needs_cross_thread_reduction",
-    "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
-    "reads_in_place", "reduce_extent",
+    "JOBS_PER_CORE", "AxisAccess", "axis_access", "elementwise_match", "fusible_consumer",
+    "has_branch", "has_data_reuse", "has_single_consumer_once_inlined",
+    "has_single_elementwise_matched_consumer", "is_computed_where_read", "is_elementwise",
+    "is_product", "is_repeated_in_tiles", "is_strictly_inlineable",
+    "needs_cross_thread_reduction", "needs_rfactor", "num_common_outer_iterators", "reads_along",
+    "reads_in_order", "reads_in_place", "reduce_extent",
 ]  # fmt: skip
 
 JOBS_PER_CORE = 16
 """Parallel iterations per core that are considered enough (TVM)."""
-
-
-def attrs_of(op: Tensor) -> Attrs:
-    """The attributes of *op*; the default ones for an input."""
-    return op.attrs if isinstance(op, ComputeOp) else Attrs()
 
 
 @dataclass(frozen=True)
@@ -163,7 +155,7 @@ def has_data_reuse(state: State, stage: Stage) -> bool:
     threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which merges
     all reads of a tensor and so finds no reuse in ``A[i, k] * A[j, k]``.
     """
-    if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
+    if is_input(state, stage) or stage.compute.attrs.unroll_axes:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}
