@@ -104,7 +104,7 @@ def is_strictly_inlineable(
     op = stage.compute
     if not state.current_dag.reads(op):
         return True
-    if not reads_in_order(state, stage):
+    if not reads_in_order(stage):
         return False
     calls = (e.fn for e in walk(op.body) if isinstance(e, Call))
     return not has_branch(op) and not any(fn in expensive for fn in calls)
@@ -136,7 +136,7 @@ def _does_arithmetic(op: ComputeOp) -> bool:
     )
 
 
-def reads_in_order(state: State, stage: Stage) -> bool:
+def reads_in_order(stage: Stage) -> bool:
     """True when every index is one axis plus a constant, in axis order; axes may be left out."""
     for access in accesses(stage.compute):
         use = axis_access(access)
