@@ -19,7 +19,8 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.extents import Extent, extreme, most, multiple_of
-from ansorpy.ir.rewrite.rewriter import substitute, without_casts
+from ansorpy.ir.operands import without_casts
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
