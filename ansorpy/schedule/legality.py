@@ -41,7 +41,7 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.text.printer import text
 from ansorpy.ir.verify import verify
 from ansorpy.schedule.bounds.axes import shifted
-from ansorpy.schedule.instances import Instances, Kept, Loop, instances
+from ansorpy.schedule.instances import EnclosingLoop, Instances, Kept, instances
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.shared_memory import is_in_shared
 from ansorpy.schedule.stage import Stage
@@ -246,7 +246,7 @@ def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None
             )  # fmt: skip
 
 
-def _moves(found: Instances, loop: Loop) -> bool:
+def _moves(found: Instances, loop: EnclosingLoop) -> bool:
     """Whether the box of a stage computed in *loop* differs between its iterations."""
     return any(loop.var in set(walk(part.start)) for part in found.kept or ())
 
