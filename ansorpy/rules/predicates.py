@@ -122,8 +122,7 @@ def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
     if any(op.reduce_axes and op not in dag.constant_ops for op in dag.leading_to(stage.op)):
         return False
     return any(
-        is_product(state, reader)
-        and reader.op.size * reduce_extent(reader) > stage.op.size
+        is_product(state, reader) and reader.op.size * reduce_extent(reader) > stage.op.size
         for reader in consumers(state, stage)
     )
 

@@ -154,9 +154,7 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
     return made[name]
 
 
-def _around_sums(
-    stage: Stage, loops: tuple[EnclosingLoop, ...]
-) -> tuple[EnclosingLoop, ...]:
+def _around_sums(stage: Stage, loops: tuple[EnclosingLoop, ...]) -> tuple[EnclosingLoop, ...]:
     """*loops* as lowering nests them: threads that share a sum enclose the reduction."""
     summed = {it.name for it in stage.reduce_iters}
     reduce = [loop for loop in loops if loop.name in summed]

@@ -377,8 +377,7 @@ def _is_one(found: Instances, same: Sequence[Expr], apart: Sequence[Expr]) -> bo
     domain = found.domain_of(found.own)
     guards = [substitute(guard, fixed) for guard in found.guards]
     one, other = (
-        domain.values([substitute(e, fixed) for e in values], guards)
-        for values in (same, apart)
+        domain.values([substitute(e, fixed) for e in values], guards) for values in (same, apart)
     )
     if not one.exact or not other.exact:
         return None

@@ -12,7 +12,7 @@ from ansorpy.rules.matching.relations import has_reduce_iters
 from ansorpy.rules.matching.rowwise import is_evaluated_once
 from ansorpy.rules.predicates import fusible_consumer, is_product
 from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
-from ansorpy.schedule.stage import Attach, Stage
+from ansorpy.schedule.stage import Attach
 from ansorpy.schedule.state import State
 
 __all__ = ["ChainPlan", "chain_plan", "with_chain_kernel"]
