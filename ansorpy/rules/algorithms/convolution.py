@@ -84,7 +84,7 @@ def _match(op: ComputeOp) -> Convolution | None:
 
 
 def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | None:
-    weight_axes = _plain_axes(op, weight)
+    weight_axes = _plain_axes(weight)
     if weight_axes is None or not isinstance(data.source, Tensor):
         return None
     windows: list[Window] = []
@@ -115,7 +115,7 @@ def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | No
     )
 
 
-def _plain_axes(op: ComputeOp, load: Load) -> tuple[Axis, ...] | None:
+def _plain_axes(load: Load) -> tuple[Axis, ...] | None:
     """The axis of each dimension if each index of the load is a different single axis, or None."""
     axes = [index for index in load.indices if isinstance(index, Axis)]
     plain = len(axes) == len(load.indices) == len(set(axes))

@@ -257,7 +257,7 @@ class ChainTiling:
             stage = self._state.stage(producer.name)
             given = stage.is_placeholder and producer not in self._state.current_dag.constant_ops
             reader = self._state.stage(name)
-            load = moving_load(self._state, stage, reader) if given else None
+            load = moving_load(stage, reader) if given else None
             if load is not None and load.dimension != producer.ndim - 1:
                 self._state = with_operand_copy(self._state, stage, reader)
 
