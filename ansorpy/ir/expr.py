@@ -299,7 +299,7 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
 
     Raises:
         TypeError: *value* is neither an expression nor a number.
-        ValueError: *value* does not fit in the integer type *dtype*; nothing wraps around.
+        ValueError: *value* does not fit in the integer type or bool *dtype*; nothing wraps around.
     """
     if isinstance(value, Expr):
         return value
@@ -312,13 +312,11 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
         dtype = DType.BOOL if is_bool else DType.INT64 if is_int else DType.FLOAT32
     if dtype.is_float:
         return Const(float(value), dtype)
-    if dtype is DType.BOOL:
-        return Const(value, dtype)
     if not dtype.holds(value):
         raise ValueError(
             f"{dtype.value} cannot represent {value}; convert the other operand with .astype"
         )
-    return Const(int(value), dtype)
+    return Const(bool(value) if dtype is DType.BOOL else int(value), dtype)
 
 
 @cache

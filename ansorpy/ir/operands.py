@@ -1,4 +1,4 @@
-"""Expressions taken apart: what they are without their operands, and which operands fit them."""
+"""Expressions taken apart: what they are without operands or casts, and which operands fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ansorpy.ir.loops import Buffer
     from ansorpy.ir.tensor import Tensor
 
-__all__ = ["LABELS", "misfit", "misplaced", "with_operands"]
+__all__ = ["LABELS", "misfit", "misplaced", "with_operands", "without_casts"]
 
 LABELS: Mapping[type[Expr], Callable[[Any], Hashable]] = {
     Const: lambda e: (e.type, float(e.value).hex() if e.type.is_float else e.value),
@@ -55,6 +55,13 @@ _REBUILT: Mapping[type[Expr], Callable[[Any, Sequence[Expr]], Expr]] = {
 def with_operands(e: Expr, operands: Sequence[Expr]) -> Expr:
     """*e* with other *operands*, in the order of :func:`~ansorpy.ir.expr.children`."""
     return _REBUILT[type(e)](e, operands)
+
+
+def without_casts(e: Expr) -> Expr:
+    """*e* without conversions around it."""
+    while isinstance(e, Cast):
+        e = e.x
+    return e
 
 
 def misfit(e: Expr) -> str | None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.ir.analysis.access import Access, accesses, reads
-from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -28,7 +27,6 @@ from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.matching.relations import (
     consumers,
-    direct_producers,
     has_reduce_iters,
     is_input,
     is_tiled,
@@ -39,23 +37,16 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = [
-    "JOBS_PER_CORE", "AxisAccess", "attrs_of",
-    "axis_access", "elementwise_match", "fusible_consumer", "has_branch",
-    "has_data_reuse",
-    "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
-    "is_computed_where_read", "is_elementwise", "is_repeated_in_tiles",
-    "is_strictly_inlineable", "needs_cross_thread_reduction",
-    "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
-    "reads_in_place", "reduce_extent",
+    "JOBS_PER_CORE", "AxisAccess", "axis_access", "elementwise_match", "fusible_consumer",
+    "has_branch", "has_data_reuse", "has_single_consumer_once_inlined",
+    "has_single_elementwise_matched_consumer", "is_computed_where_read", "is_elementwise",
+    "is_product", "is_repeated_in_tiles", "is_strictly_inlineable",
+    "needs_cross_thread_reduction", "needs_rfactor", "num_common_outer_iterators", "reads_along",
+    "reads_in_order", "reads_in_place", "reduce_extent",
 ]  # fmt: skip
 
 JOBS_PER_CORE = 16
 """Parallel iterations per core that are considered enough (TVM)."""
-
-
-def attrs_of(op: Tensor) -> Attrs:
-    """The attributes of *op*; the default ones for an input."""
-    return op.attrs if isinstance(op, ComputeOp) else Attrs()
 
 
 @dataclass(frozen=True)
@@ -113,7 +104,7 @@ def is_strictly_inlineable(
     op = stage.compute
     if not state.current_dag.reads(op):
         return True
-    if not reads_in_order(state, stage):
+    if not reads_in_order(stage):
         return False
     calls = (e.fn for e in walk(op.body) if isinstance(e, Call))
     return not has_branch(op) and not any(fn in expensive for fn in calls)
@@ -125,30 +116,15 @@ def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
     An example is an activation before a matrix product: inlined, it costs about as much as the
     product itself.  Stages that only move elements cost nothing there and do not count.
     """
-    if is_input(state, stage) or has_reduce_iters(stage) or not _does_arithmetic(stage.compute):
+    if is_input(state, stage) or not _does_arithmetic(stage.compute):
         return False
-    if not _is_elementwise_of_inputs(state, stage):
+    dag = state.current_dag
+    if any(op.reduce_axes and op not in dag.constant_ops for op in dag.leading_to(stage.op)):
         return False
     return any(
-        has_reduce_iters(reader)
-        and has_data_reuse(state, reader)
-        and reader.op.size * reduce_extent(reader) > stage.op.size
+        is_product(state, reader) and reader.op.size * reduce_extent(reader) > stage.op.size
         for reader in consumers(state, stage)
     )
-
-
-def _is_elementwise_of_inputs(state: State, stage: Stage) -> bool:
-    seen: set[str] = set()
-    todo = [stage]
-    while todo:
-        for producer in direct_producers(state, todo.pop()):
-            if is_input(state, producer) or producer.name in seen:
-                continue
-            if has_reduce_iters(producer):
-                return False
-            seen.add(producer.name)
-            todo.append(producer)
-    return True
 
 
 def _does_arithmetic(op: ComputeOp) -> bool:
@@ -159,7 +135,7 @@ def _does_arithmetic(op: ComputeOp) -> bool:
     )
 
 
-def reads_in_order(state: State, stage: Stage) -> bool:
+def reads_in_order(stage: Stage) -> bool:
     """True when every index is one axis plus a constant, in axis order; axes may be left out."""
     for access in accesses(stage.compute):
         use = axis_access(access)
@@ -178,13 +154,18 @@ def has_data_reuse(state: State, stage: Stage) -> bool:
     threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which merges
     all reads of a tensor and so finds no reuse in ``A[i, k] * A[j, k]``.
     """
-    if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
+    if is_input(state, stage) or stage.compute.attrs.unroll_axes:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}
     apart = {(access.tensor, access.moving) for access in accesses(op)}
     broadcast = sum(not space <= moving for _, moving in apart)
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
+
+
+def is_product(state: State, stage: Stage) -> bool:
+    """True for a reduction with data reuse, such as a matrix product or a convolution."""
+    return has_reduce_iters(stage) and has_data_reuse(state, stage)
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
@@ -351,12 +332,11 @@ def reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool
     """
     follows = False
     for access in accesses(state.inlined_dag.ops.get(stage.name, stage.compute)):
-        inner = max((d for d, n in enumerate(access.tensor.shape) if n > 1), default=0)
         for d in range(access.tensor.ndim):
             step = access.step(d, axis)
             if step == 0:
                 continue
-            if step is None or d != inner or not 0 < step <= max_stride:
+            if step is None or d != access.innermost or not 0 < step <= max_stride:
                 return False
             follows = True
     return follows

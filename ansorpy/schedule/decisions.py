@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import isqrt
 from operator import index
 from typing import TypeAlias
 
@@ -25,6 +26,7 @@ __all__ = [
     "Factors",
     "OneOf",
     "Product",
+    "columns_of",
     "cut",
     "divisors",
     "factorizations",
@@ -121,6 +123,11 @@ class Decision:
     domain: Domain
 
 
+def columns_of(decisions: Iterable[Decision]) -> tuple[str, ...]:
+    """The columns of *decisions*, in the order of the table."""
+    return tuple(column for decision in decisions for column in decision.columns)
+
+
 def cut(domain: Domain, kept: Iterable[Sequence[int]]) -> Domain:
     """*domain* with only the rows *kept*, for spaces small enough to measure exhaustively.
 
@@ -157,7 +164,7 @@ def _as_table(rows: tuple[tuple[int, ...], ...]) -> Ints:
 @lru_cache(maxsize=4096)
 def divisors(n: int) -> tuple[int, ...]:
     """All divisors of *n*, in ascending order."""
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return tuple(sorted({*small, *(n // d for d in small)}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Load
-from ansorpy.ir.rewrite.rewriter import without_casts
+from ansorpy.ir.operands import without_casts
 from ansorpy.ir.tensor import ComputeOp
 
 __all__ = ["Exponent", "exponent"]

@@ -31,11 +31,11 @@ from ansorpy.schedule.stage import SplitRelation, Stage
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Instances", "Kept", "Loop", "instances"]
+__all__ = ["EnclosingLoop", "Instances", "Kept", "instances"]
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class EnclosingLoop:
     """A loop around a statement; ``stage`` is the stage to which it belongs."""
 
     stage: str
@@ -69,8 +69,8 @@ class Instances:
 
     stage: Stage
     op: ComputeOp
-    outer: tuple[Loop, ...]
-    own: tuple[Loop, ...]
+    outer: tuple[EnclosingLoop, ...]
+    own: tuple[EnclosingLoop, ...]
     axes: Mapping[Axis, Expr]
     guards: tuple[Expr, ...]
     extents: Mapping[str, Extent]
@@ -78,7 +78,7 @@ class Instances:
     sizes: tuple[Dim, ...]
 
     @property
-    def loops(self) -> tuple[Loop, ...]:
+    def loops(self) -> tuple[EnclosingLoop, ...]:
         """All loops around the statement, outermost first."""
         return (*self.outer, *self.own)
 
@@ -87,7 +87,7 @@ class Instances:
         """The iterations of :attr:`loops`; the statement runs in those that meet the guards."""
         return self.domain_of(self.loops)
 
-    def domain_of(self, loops: Sequence[Loop]) -> Domain:
+    def domain_of(self, loops: Sequence[EnclosingLoop]) -> Domain:
         """The iterations of *loops*."""
         extents = {loop.var: loop.extent for loop in loops}
         return Domain(extents, self.stage.name, sizes=self.sizes)
@@ -123,7 +123,7 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
         return made[name]
     stage = bounds.state.stage(name)
     op, extents = bounds.op(name), known_extents(bounds.extents(name))
-    outer: tuple[Loop, ...] = ()
+    outer: tuple[EnclosingLoop, ...] = ()
     kept: tuple[Kept, ...] | None = None
     if stage.attach is not None:
         host = _make(bounds, stage.attach.stage, made)
@@ -132,7 +132,8 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
         kept = tuple(_kept(bounds, stage, host, outer))
     kinds = {loop: how.kind for loop, how in loop_kinds(bounds, name).items()}
     found = _around_sums(stage, tuple(
-        Loop(name, it.name, kinds[it.name], Var(it.name), extents[it.name]) for it in stage.iters
+        EnclosingLoop(name, it.name, kinds[it.name], Var(it.name), extents[it.name])
+        for it in stage.iters
     ))  # fmt: skip
     leaves: dict[str, Expr] = {loop.name: loop.var for loop in found}
     if stage.carried is not None:
@@ -153,7 +154,7 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
     return made[name]
 
 
-def _around_sums(stage: Stage, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+def _around_sums(stage: Stage, loops: tuple[EnclosingLoop, ...]) -> tuple[EnclosingLoop, ...]:
     """*loops* as lowering nests them: threads that share a sum enclose the reduction."""
     summed = {it.name for it in stage.reduce_iters}
     reduce = [loop for loop in loops if loop.name in summed]
@@ -190,7 +191,9 @@ def _local(
     return values, guards
 
 
-def _kept(bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[Loop]) -> Iterator[Kept]:
+def _kept(
+    bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[EnclosingLoop]
+) -> Iterator[Kept]:
     """The box of *stage* that is kept in each iteration of its attach loop in *host*.
 
     In shared memory, the box starts where the first thread's part starts.

@@ -41,7 +41,7 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.text.printer import text
 from ansorpy.ir.verify import verify
 from ansorpy.schedule.bounds.axes import shifted
-from ansorpy.schedule.instances import Instances, Kept, Loop, instances
+from ansorpy.schedule.instances import EnclosingLoop, Instances, Kept, instances
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.shared_memory import is_in_shared
 from ansorpy.schedule.stage import Stage
@@ -246,7 +246,7 @@ def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None
             )  # fmt: skip
 
 
-def _moves(found: Instances, loop: Loop) -> bool:
+def _moves(found: Instances, loop: EnclosingLoop) -> bool:
     """Whether the box of a stage computed in *loop* differs between its iterations."""
     return any(loop.var in set(walk(part.start)) for part in found.kept or ())
 
@@ -377,8 +377,7 @@ def _is_one(found: Instances, same: Sequence[Expr], apart: Sequence[Expr]) -> bo
     domain = found.domain_of(found.own)
     guards = [substitute(guard, fixed) for guard in found.guards]
     one, other = (
-        domain.access([substitute(e, fixed) for e in values], [1] * len(values), None, guards)
-        for values in (same, apart)
+        domain.values([substitute(e, fixed) for e in values], guards) for values in (same, apart)
     )
     if not one.exact or not other.exact:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import Decision, moves
+from ansorpy.schedule.decisions import Decision, columns_of, moves
 from ansorpy.schedule.row_numbers import RowNumbers
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
@@ -60,7 +60,7 @@ class Space:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Column names in table order."""
-        return tuple(column for d in self.decisions for column in d.columns)
+        return columns_of(self.decisions)
 
     @cached_property
     def slices(self) -> Mapping[str, slice]:

@@ -23,7 +23,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.fragments import WARP
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.decisions import Decision
+from ansorpy.schedule.decisions import Decision, columns_of
 from ansorpy.schedule.legality import Checked, check
 from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
 from ansorpy.schedule.refs import IterRef, count_of, factors_of, loop_name, loop_names
@@ -207,7 +207,7 @@ class State:
 
     def resolved(self, values: Mapping[str, int]) -> list[Step]:
         """The steps of :meth:`resolve`, which may be impossible to apply."""
-        missing = [c for d in self.decisions for c in d.columns if c not in values]
+        missing = [c for c in columns_of(self.decisions) if c not in values]
         if missing:
             raise ScheduleError(f"no value given for {', '.join(missing)}")
         return [step.resolve(values) for step in self.history]

@@ -11,7 +11,7 @@ import pytest
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, Const, Select
+from ansorpy.ir.expr import Binary, Compare, Const, Select
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -59,7 +59,8 @@ def test_a_body_is_an_expression_or_a_number(body: Any) -> None:
     ("kind", "value"),
     [
         ("int8", 128), ("uint8", 256), ("uint8", -1), ("uint64", -1), ("int64", 1 << 63),
-        ("int32", 0.5), ("int64", float("inf")), ("int16", float("nan")),
+        ("int32", 0.5), ("int64", float("inf")), ("int16", float("nan")), ("bool", 2),
+        ("bool", 0.5),
     ],
 )  # fmt: skip
 def test_constants_that_a_type_does_not_have(kind: str, value: float) -> None:
@@ -74,6 +75,14 @@ def test_constants_that_a_type_has(kind: str, value: float) -> None:
     body = compute((4,), lambda i: x[i] + value, name="y").body
     assert isinstance(body, Binary) and isinstance(body.b, Const)
     assert body.dtype is DType(kind) and body.b.value == value and type(body.b.value) is int
+
+
+def test_a_number_beside_a_condition_is_true_or_false() -> None:
+    held = placeholder((4,), "bool", name="held")
+    cond = held[0].equal(1)
+    assert isinstance(cond, Compare) and isinstance(cond.b, Const) and cond.b.value is True
+    with pytest.raises(ValueError, match="bool cannot represent 2"):
+        held[0] & 2
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import ScheduleError
+from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
 from ansorpy.ir.text.printer import text
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
@@ -66,6 +67,18 @@ def test_sums_of_16_bits_are_products_with_ones() -> None:
         if isinstance(e, Load) and e.source is columns
     ]  # fmt: skip
     assert text(read.indices[-1]) == "o % 8"
+
+
+def test_new_axes_differ_from_those_of_the_definition() -> None:
+    given = placeholder((4, 16, 32), "float16", name="given")
+    c = reduce_axis(32, name="c")
+    total = compute((4, 16), lambda x, y: b.sum(b.widened(given[x, y, c]), axis=c), name="total")
+    out = compute((4, 16), lambda i, j: total[i, j] * 2.0, name="out")
+    state = State.initial([given, out])
+    for made in (state.quads("total"), state.ones("total")):
+        for stage in made.stages:
+            names = [it.name for it in stage.iters]
+            assert len(set(names)) == len(names), (stage.name, names)
 
 
 def test_columns_beyond_the_row_do_not_count() -> None:

@@ -21,13 +21,28 @@ from typing import NamedTuple
 from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.analysis.isl import Domain, Relation, decide, without_inputs
 from ansorpy.ir.analysis.sharing import operands_first
-from ansorpy.ir.expr import Axis, Call, Expr, Function, Load, Select, SizeVar, Var, children, walk
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Call,
+    Expr,
+    Function,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+    SizeVar,
+    Var,
+    children,
+    walk,
+)
 from ansorpy.ir.extents import Extent, dims_of
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["Access", "Shift", "Terms", "accesses", "domain_of", "reads"]
+__all__ = ["Access", "Shift", "Terms", "accesses", "domain_of", "multiplied_loads", "reads"]
 
 Terms = tuple[Mapping[Axis, int], int]
 """The nonzero coefficients of axes, and the offset."""
@@ -96,6 +111,11 @@ class Access:
         dims = range(len(self.indices))
         return frozenset(a for a in self.axes if any(self.step(d, a) != 0 for d in dims))
 
+    @property
+    def innermost(self) -> int:
+        """The last dimension of the tensor with several elements; 0 if there is none."""
+        return max((d for d, n in enumerate(self.tensor.shape) if n > 1), default=0)
+
     @cached_property
     def is_injective(self) -> bool:
         """True if different values of the :attr:`moving` axes give different indices.
@@ -162,6 +182,14 @@ def accesses(op: ComputeOp) -> tuple[Access, ...]:
 def reads(op: ComputeOp, tensor: Tensor) -> tuple[Access, ...]:
     """The loads of *tensor* in the body of *op*."""
     return tuple(access for access in accesses(op) if access.tensor is tensor)
+
+
+def multiplied_loads(op: ComputeOp) -> tuple[Load, Load] | None:
+    """The two loads whose products *op* sums; None for other operators."""
+    match op.body:
+        case Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, Load() as a, Load() as b), _):
+            return a, b
+    return None
 
 
 @lru_cache(maxsize=1024)

@@ -192,9 +192,12 @@ class Domain:
             found = found.set_tuple_name(islpy.dim_type.out, _isl_name(name))
         return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
 
-    def values(self, exprs: Sequence[Expr]) -> Relation:
-        """From each point of the :attr:`box` to the values of *exprs*; exact if none is opaque."""
-        return self.access(exprs, (0,) * len(exprs))
+    def values(self, exprs: Sequence[Expr], conditions: Sequence[Expr] = ()) -> Relation:
+        """From each point of the :attr:`box` where *conditions* hold to the values of *exprs*.
+
+        Exact if neither has opaque parts.
+        """
+        return self.access(exprs, (0,) * len(exprs), conditions=conditions)
 
     def step(self, e: Expr, variable: Var) -> int | None:
         """The change of *e* in the :attr:`box` with one step of *variable*, whose extent exceeds 1.

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ansorpy.arrays import Array, Ints
+from ansorpy.ir.analysis.access import multiplied_loads
 from ansorpy.ir.analysis.affine import index_terms
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
+from ansorpy.ir.expr import Axis, Load
 from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
@@ -29,7 +30,7 @@ def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
     It must be a float32 or float64 sum of a product of two loads whose indices are affine and in
     bounds.  The order of summation is numpy's.
     """
-    factors = _factors(op)
+    factors = multiplied_loads(op)
     if factors is None:
         return None
     axes = (*op.axes, *op.reduce_axes)
@@ -60,7 +61,7 @@ def contract_at(
         indices: For each space axis, the index of each element, ``[n]``.
         read: Returns the elements of a tensor at an array of flat positions, of any shape.
     """
-    factors = _factors(op) if op.dtype.is_float else None
+    factors = multiplied_loads(op) if op.dtype.is_float else None
     if factors is None:
         return None
     shape = (len(indices[0]) if indices else 1, math.prod(fixed(a.extent) for a in op.reduce_axes))
@@ -75,15 +76,6 @@ def contract_at(
         read_out.append(np.broadcast_to(terms, shape))
     found: Array = np.einsum("nk,nk->n", *read_out, dtype=np.float64)
     return found
-
-
-def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
-    """The two loads whose products *op* sums."""
-    match op.body:
-        case Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, Load() as a, Load() as b), _):
-            return a, b
-        case _:
-            return None
 
 
 def _tensor(load: Load) -> Tensor:

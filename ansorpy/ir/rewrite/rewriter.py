@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import is_
 from typing import overload
 
-from ansorpy.ir.expr import Cast, Expr, Load, Var, children
+from ansorpy.ir.expr import Expr, Load, Var, children
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -29,7 +29,7 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.operands import with_operands
 from ansorpy.ir.tensor import Tensor
 
-__all__ = ["Rewriter", "map_children", "map_statements", "substitute", "without_casts"]
+__all__ = ["Rewriter", "map_children", "map_statements", "substitute"]
 
 ExprFn = Callable[[Expr], Expr]
 
@@ -181,10 +181,3 @@ def substitute(node: Expr | Stmt, mapping: Mapping[Var, Expr]) -> Expr | Stmt:
     """
     rewriter = _Substitution(mapping)
     return rewriter.expr(node) if isinstance(node, Expr) else rewriter.stmt(node)
-
-
-def without_casts(e: Expr) -> Expr:
-    """*e* without conversions around it."""
-    while isinstance(e, Cast):
-        e = e.x
-    return e

@@ -94,9 +94,9 @@ class Simplifier(Rewriter):
             case Binary(BinaryOp.MIN | BinaryOp.MAX, _, _) if e.dtype is DType.INT64:
                 return self._extreme(e)
             case Binary(BinaryOp.FLOORDIV, a, Const(c, _)) if c > 0 and e.dtype is DType.INT64:
-                return self._quotient(e, linear(a), int(c))
+                return self._quotient(linear(a), int(c))
             case Binary(BinaryOp.FLOORMOD, a, Const(c, _)) if c > 0 and e.dtype is DType.INT64:
-                return self._remainder(e, linear(a), int(c))
+                return self._remainder(linear(a), int(c))
             case Cast(to, Const(value, kind)) if to is DType.INT64 and not kind.is_float:
                 return const(DType.INT64.wrapped(int(value)))
             case _:
@@ -130,7 +130,7 @@ class Simplifier(Rewriter):
             smaller = False
         return e.a if smaller is (e.op is BinaryOp.MIN) else e.b
 
-    def _quotient(self, e: Binary, form: Linear, c: int) -> Expr | None:
+    def _quotient(self, form: Linear, c: int) -> Expr | None:
         """``(c*u + r) // c = u + r // c``, where ``r // c`` vanishes if r lies in ``[0, c)``."""
         outer, rest = multiples(form, c)
         if self.known.wraps(form) or self.known.wraps(rest):
@@ -143,7 +143,7 @@ class Simplifier(Rewriter):
         found = self._step(rest, c)
         return None if found is None else found[1].to_expr() // (c // found[0])
 
-    def _remainder(self, e: Binary, form: Linear, c: int) -> Expr | None:
+    def _remainder(self, form: Linear, c: int) -> Expr | None:
         """Drop multiples of c from ``form % c``; if the result lies in ``[0, c)``, drop ``% c``."""
         rest_terms = {a: k if abs(k) < c else k % c for a, k in form.terms.items() if k % c}
         rest, signed = Linear(rest_terms, form.const % c), Linear(rest_terms, form.const)

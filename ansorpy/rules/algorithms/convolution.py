@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.analysis.access import Terms, accesses
+from ansorpy.ir.analysis.access import Terms, accesses, multiplied_loads
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
+from ansorpy.ir.expr import Axis, Load
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["Convolution", "Window", "find_convolutions"]
@@ -73,7 +73,7 @@ def find_convolutions(dag: ComputeDAG) -> list[Convolution]:
 
 
 def _match(op: ComputeOp) -> Convolution | None:
-    loads = _factors(op)
+    loads = multiplied_loads(op)
     if loads is None:
         return None
     for data, weight in (loads, loads[::-1]):
@@ -83,17 +83,8 @@ def _match(op: ComputeOp) -> Convolution | None:
     return None
 
 
-def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
-    """The two loads whose products the operator sums."""
-    match op.body:
-        case Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, Load() as a, Load() as b), _):
-            return a, b
-        case _:
-            return None
-
-
 def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | None:
-    weight_axes = _plain_axes(op, weight)
+    weight_axes = _plain_axes(weight)
     if weight_axes is None or not isinstance(data.source, Tensor):
         return None
     windows: list[Window] = []
@@ -124,7 +115,7 @@ def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | No
     )
 
 
-def _plain_axes(op: ComputeOp, load: Load) -> tuple[Axis, ...] | None:
+def _plain_axes(load: Load) -> tuple[Axis, ...] | None:
     """The axis of each dimension if each index of the load is a different single axis, or None."""
     axes = [index for index in load.indices if isinstance(index, Axis)]
     plain = len(axes) == len(load.indices) == len(set(axes))

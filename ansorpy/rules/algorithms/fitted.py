@@ -12,10 +12,10 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 from ansorpy.rules.algorithms.transposed import SparseWindow, Transposed
 
-__all__ = ["Span", "fit", "groups_of", "read_where", "slots_of", "stage"]
+__all__ = ["TapRange", "fit", "groups_of", "read_where", "slots_of", "stage"]
 
 
-class Span(Protocol):
+class TapRange(Protocol):
     """The range of data elements that a window's taps read."""
 
     @property
@@ -34,7 +34,7 @@ class Span(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Span)
+S = TypeVar("S", bound=TapRange)
 
 
 def slots_of(conv: Transposed, spans: Sequence[S]) -> list[Axis | S]:
@@ -48,7 +48,7 @@ def _dims(conv: Transposed, spans: Sequence[S]) -> dict[Axis | S, int]:
     return dims | {span: span.window.dim for span in spans}
 
 
-def fit(conv: Transposed, order: Sequence[Axis | Span]) -> Tensor:
+def fit(conv: Transposed, order: Sequence[Axis | TapRange]) -> Tensor:
     """The data in the range that taps reach, with a dimension for each of *order*.
 
     Elements beyond the data are zero.  The result is the data itself if nothing changes.

@@ -19,7 +19,8 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.extents import Extent, extreme, most, multiple_of
-from ansorpy.ir.rewrite.rewriter import substitute, without_casts
+from ansorpy.ir.operands import without_casts
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
@@ -30,7 +31,7 @@ from ansorpy.rules.algorithms.softmax import (
     times_weight,
 )
 from ansorpy.schedule.decisions import VECTOR
-from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops
+from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, unused_name
 from ansorpy.target import Target
 
 __all__ = ["KeyBlocks", "key_blocks"]
@@ -184,8 +185,8 @@ class _Stages:
     ) -> ComputeOp:  # fmt: skip
         """A stage named after *tensor*, with two axes for number *dim* of *axes*."""
         names, shape = [axis.name for axis in axes], [axis.extent for axis in axes]
-        taken = [*names, *(a.name for a in getattr(tensor, "reduce_axes", ()))]
-        names.insert(dim, _unused("block", taken))
+        taken = (*axes, *getattr(tensor, "reduce_axes", ()))
+        names.insert(dim, unused_name("block", taken))
         shape[dim : dim + 1] = [self.blocks, self.length]
 
         def value(*at: Expr) -> Expr:
@@ -235,7 +236,7 @@ class _Stages:
         return builders.select(self._start(block) + key >= block * self.step, score, -inf)
 
     def _stage(
-        self, op: ComputeOp, part: str, columns: Sequence[Extent], value: Stage, letter: str = "o"
+        self, op: ComputeOp, part: str, columns: Sequence[Extent], value: Body, letter: str = "o"
     ) -> ComputeOp:
         """A stage ``[rows.., block, columns..]`` named after *op* and *part*."""
         n = len(self.rows)
@@ -362,7 +363,7 @@ class _Stages:
 
     def _block(self, op: ComputeOp) -> Axis:
         """The axis over the blocks for a stage with the axes of *op*."""
-        return reduce_axis(self.blocks, name=_unused("b", [axis.name for axis in op.axes]))
+        return reduce_axis(self.blocks, name=unused_name("b", op.axes))
 
     def mixed(self) -> ComputeOp:
         """The stage that replaces the sum of products."""
@@ -399,7 +400,7 @@ class _Stages:
 
 
 Exprs = Sequence[Expr]
-Stage = Callable[[Exprs, Expr, Exprs], Expr]
+Body = Callable[[Exprs, Expr, Exprs], Expr]
 Fn = Callable[..., Expr]
 
 
@@ -410,7 +411,3 @@ def _finite(x: Expr) -> Expr:
 
 def _numbered(letter: str, count: int) -> list[str]:
     return [f"{letter}{n}" for n in range(count)]
-
-
-def _unused(name: str, taken: Sequence[str]) -> str:
-    return name if name not in taken else _unused(f"{name}_", taken)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from ansorpy.ir import builders
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, Expr, Load, Reduce, Var
-from ansorpy.ir.rewrite.rewriter import substitute, without_casts
+from ansorpy.ir.operands import without_casts
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.softmax import (

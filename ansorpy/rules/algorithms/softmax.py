@@ -23,7 +23,8 @@ from ansorpy.ir.expr import (
     Var,
     walk,
 )
-from ansorpy.ir.rewrite.rewriter import substitute, without_casts
+from ansorpy.ir.operands import without_casts
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.exponents import exponent
 from ansorpy.schedule.lowering.dag_edit import map_loads

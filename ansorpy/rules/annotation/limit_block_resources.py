@@ -61,18 +61,16 @@ class LimitBlockResources(AnnotationRule):
         for kernel in kernels(state):
             if any(map(partial(uses_shared, state), (kernel, *state.members(kernel)))):
                 most = target.max_shared_optin_bytes if self.opt_in else target.max_shared_bytes
-                constraints.append(_shared(state, kernel, most))
+                constraints.append(_shared(kernel, most))
             if kernel.op.size > self.most_blocks:
                 constraints.append(self._blocks(kernel))
-            constraints += [_whole_rows(state, tile) for tile in _matrices(state, kernel)]
+            constraints += [_whole_rows(tile) for tile in _matrices(state, kernel)]
             threads = _threads(state, kernel)
             if self.registers and threads is not None:
-                constraints.append(self._registers(state, kernel, threads, target))
+                constraints.append(self._registers(kernel, threads, target))
         return Space(state, tuple(constraints))
 
-    def _registers(
-        self, state: State, kernel: Stage, threads: Product, target: Target
-    ) -> Constraint:
+    def _registers(self, kernel: Stage, threads: Product, target: Target) -> Constraint:
         spare = {
             KernelStyle.ROWS: self.spare_in_rows, KernelStyle.ROWS_IN_WARPS: self.spare_in_warps,
         }.get(kernel.kernel_style, self.spare)  # fmt: skip
@@ -106,7 +104,7 @@ def _matrices(state: State, kernel: Stage) -> list[Stage]:
     ]
 
 
-def _whole_rows(state: State, tile: Stage) -> Constraint:
+def _whole_rows(tile: Stage) -> Constraint:
     """The constraint that the rows of a tile start at multiples of 16 bytes."""
     width = ROW_BYTES // tile.op.dtype.bytes
 
@@ -131,7 +129,7 @@ def _threads(state: State, kernel: Stage) -> Product | None:
             return None
 
 
-def _shared(state: State, kernel: Stage, most: int) -> Constraint:
+def _shared(kernel: Stage, most: int) -> Constraint:
     def holds(bounds: Bounds) -> Size:
         return at_most(shared_bytes(bounds, kernel), most)
 

@@ -11,7 +11,6 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.matching.rowwise import contiguous_reduction, fills_lanes
-from ansorpy.rules.predicates import attrs_of
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
@@ -75,7 +74,7 @@ def _lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
     plain = innermost.kind is AxisKind.REDUCE and innermost.annotation is ForKind.SERIAL
     names = [it.name for it in stage.iters]
     whole = all(axis.name in names for axis in stage.compute.reduce_axes)
-    if not plain or not whole or attrs_of(stage.op).unroll_axes:
+    if not plain or not whole or stage.compute.attrs.unroll_axes:
         return ()
     axes = contiguous_reduction(state, stage)
     return () if state.host_iters(stage) & set(axes) else axes

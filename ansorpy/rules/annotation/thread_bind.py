@@ -176,7 +176,7 @@ class ThreadBind(AnnotationRule):
             made.compute.reduce_axes and not made.relations and reads_in_place(state, stage, made)
             for made in state.members(stage)
         )
-        return self._vectors(state, stage) if is_plain and self.untiled_threads else (1,)
+        return self._vectors(stage) if is_plain and self.untiled_threads else (1,)
 
     def _fetch_together(self, state: State, name: str, constraints: list[Constraint]) -> State:
         stage = state.stage(name)
@@ -184,7 +184,7 @@ class ThreadBind(AnnotationRule):
         reader = state.stage(stage.attach.stage)
         kernel = state.root_of(reader)
         by_warps = kernel.kernel_style in (KernelStyle.TENSOR_CORES, KernelStyle.ROWS_IN_WARPS)
-        vectors = self._vectors(state, stage, by_warps)
+        vectors = self._vectors(stage, by_warps)
         number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split(name, stage.iters[-1], (number,))
         state = state.vectorize(name, [vector])
@@ -209,7 +209,7 @@ class ThreadBind(AnnotationRule):
         state, (_, thread) = state.follow_fused_split(name, fused, sources, 1)
         return state.bind(name, thread, THREAD)
 
-    def _vectors(self, state: State, stage: Stage, narrow: bool = False) -> tuple[int, ...]:
+    def _vectors(self, stage: Stage, narrow: bool = False) -> tuple[int, ...]:
         """The vector widths, in elements, that divide rows of *stage*.
 
         With *narrow*, ``vectors`` counts 4-byte words.

@@ -8,7 +8,7 @@ from typing import Literal
 from ansorpy.ir.expr import Axis, AxisKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.matching.relations import is_input
-from ansorpy.rules.predicates import attrs_of, reads_along
+from ansorpy.rules.predicates import reads_along
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
@@ -55,7 +55,7 @@ class TileForVectors(AnnotationRule):
 
     def _vector_axis(self, state: State, stage: Stage) -> Axis | None:
         """The last non-unit space axis of an unscheduled stage, if it can become a vector."""
-        touched = bool(stage.relations) or stage.inlined or bool(attrs_of(stage.op).unroll_axes)
+        touched = bool(stage.relations) or stage.inlined or bool(stage.compute.attrs.unroll_axes)
         axes = [axis for axis in stage.compute.axes if axis.extent > 1]
         if touched or not axes:
             return None

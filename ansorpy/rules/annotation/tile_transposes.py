@@ -69,7 +69,7 @@ def _across(state: State, stage: Stage) -> Axis | None:
         return None
     last, across = op.axes[-1], set[Axis]()
     for access in accesses(op):
-        inner = max((d for d, n in enumerate(access.tensor.shape) if n > 1), default=0)
+        inner = access.innermost
         terms = [set[Axis]() if found is None else set(found[0]) for found in access.terms]
         if None in access.terms or (terms and len(terms[inner]) > 1):
             return None

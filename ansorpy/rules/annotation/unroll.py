@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.matching.relations import has_reduce_iters, is_input
-from ansorpy.rules.predicates import attrs_of
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
@@ -42,7 +41,7 @@ class AnnotateUnroll(AnnotationRule):
 
 def _unroll_marked(state: State, stage: Stage) -> State:
     """Unroll the loops in the innermost tile that come from axes marked for unrolling."""
-    marked = set(attrs_of(stage.op).always_unroll_inner)
+    marked = set(stage.compute.attrs.always_unroll_inner)
     seen: set[str] = set()
     for it in reversed(stage.iters) if marked else ():
         axes = origins(stage, it.name)

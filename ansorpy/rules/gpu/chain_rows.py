@@ -10,9 +10,9 @@ from ansorpy.rules.matching.chain import find_chain, reused_axes
 from ansorpy.rules.matching.packed import has_columns_of_its_own
 from ansorpy.rules.matching.relations import has_reduce_iters
 from ansorpy.rules.matching.rowwise import is_evaluated_once
-from ansorpy.rules.predicates import fusible_consumer, has_data_reuse
+from ansorpy.rules.predicates import fusible_consumer, is_product
 from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
-from ansorpy.schedule.stage import Attach, Stage
+from ansorpy.schedule.stage import Attach
 from ansorpy.schedule.state import State
 
 __all__ = ["ChainPlan", "chain_plan", "with_chain_kernel"]
@@ -47,8 +47,8 @@ def chain_plan(state: State, end: str | None = None) -> ChainPlan | str:
     direct = packs or is_evaluated_once(state, product)
     if chain.after or has_reduce_iters(last) or not direct:
         return f'the result does not use "{chain.product}" directly and element by element'
-    products = [n for n in chain.before if _is_product(state, state.stage(n))]
-    if len(products) != 1 or not _is_product(state, product):
+    products = [n for n in chain.before if is_product(state, state.stage(n))]
+    if len(products) != 1 or not is_product(state, product):
         return "there are not two products"
     given = _given(state, (products[0], product.name))
     if isinstance(given, str):
@@ -89,10 +89,6 @@ def _given(state: State, products: tuple[str, str]) -> State | str:
                 return f'each block that reads "{stage.name}" would compute its sums again'
             state = state.compute_inline(stage.name)
     return state
-
-
-def _is_product(state: State, stage: Stage) -> bool:
-    return has_reduce_iters(stage) and has_data_reuse(state, stage)
 
 
 def _kept(state: State, name: str) -> tuple[State, str, str]:

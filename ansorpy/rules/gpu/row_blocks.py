@@ -18,7 +18,7 @@ from ansorpy.rules.matching.rowwise import at_block, block_axes
 from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Part
-from ansorpy.schedule.decisions import OneOf, Product
+from ansorpy.schedule.decisions import OneOf, Product, columns_of
 from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
 from ansorpy.schedule.state import State
 
@@ -271,7 +271,7 @@ def _row_length(stage: Stage, axes: Mapping[str, int], blocks: Sequence[str]) ->
 
 def _row_of(state: State, name: str, row: str) -> str | None:
     """The axis of *name*, placed at a block, that runs along axis *row* of the last stage."""
-    columns = {column: 1 for decision in state.decisions for column in decision.columns}
+    columns = dict.fromkeys(columns_of(state.decisions), 1)
     spans = Bounds(state, columns).region(name)
     for axis, span in zip(state.stage(name).compute.axes, spans, strict=True):
         if span.origin is not None and span.origin.terms == ((Part(row), 1),):

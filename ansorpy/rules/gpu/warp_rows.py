@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ansorpy.ir.expr import Axis, Load, Reduce, walk
 from ansorpy.ir.fragments import WARP, fragment_shape
 from ansorpy.ir.intrinsics import QUADS, WGMMA, WGMMA_HELD, Intrinsic
-from ansorpy.ir.rewrite.rewriter import without_casts
+from ansorpy.ir.operands import without_casts
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums
 from ansorpy.rules.gpu.mma_choice import (

@@ -10,7 +10,7 @@ from ansorpy.ir.analysis.access import Access, accesses, reads
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Expr, Function, walk
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.matching.relations import has_reduce_iters, is_input
-from ansorpy.rules.predicates import has_data_reuse, is_strictly_inlineable, reduce_extent
+from ansorpy.rules.predicates import is_product, is_strictly_inlineable, reduce_extent
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -47,8 +47,7 @@ def streams(state: State, stage: Stage) -> bool:
 
 def passes_once(state: State, stage: Stage) -> bool:
     """Whether the stage streams and is not a product; products have rules of their own."""
-    product = has_reduce_iters(stage) and has_data_reuse(state, stage)
-    return streams(state, stage) and not product
+    return streams(state, stage) and not is_product(state, stage)
 
 
 def with_cheap_inlined(

@@ -15,10 +15,10 @@ from ansorpy.rules.matching.relations import (
     single_consumer,
 )
 from ansorpy.rules.predicates import has_data_reuse, is_computed_where_read
+from ansorpy.schedule.decisions import columns_of
 from ansorpy.schedule.stage import Attach, Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.schedule.tables.size import Size
 from ansorpy.target import Target
 
 __all__ = [
@@ -87,7 +87,7 @@ def _reused_inside(state: State, stage: Stage, target: Stage) -> set[tuple[str, 
     Inner loops outside the register tile re-read the copy.  In other loops, it would be read only
     once, or made too often.
     """
-    columns: dict[str, Size] = {c: 1 for decision in state.decisions for c in decision.columns}
+    columns = dict.fromkeys(columns_of(state.decisions), 1)
     [leaf] = [x for x in build_nest(state, columns).leaves if x.stage == target.name]
     moves = [False] * len(leaf.loops)
     for access in (a for a in leaf.accesses if a.buffer == stage.name):

@@ -9,8 +9,8 @@ from ansorpy.ir.analysis.access import Access, reads
 from ansorpy.ir.expr import Load, Select, walk
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.mma_choice import matrix_dims
-from ansorpy.rules.matching.relations import consumers, direct_producers, has_reduce_iters
-from ansorpy.rules.predicates import has_data_reuse
+from ansorpy.rules.matching.relations import consumers, direct_producers
+from ansorpy.rules.predicates import is_product
 from ansorpy.rules.tiling.levels import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Attach, KernelStyle, Stage
@@ -47,7 +47,7 @@ class AddCacheRead(SketchRule):
         if any(reader.fragment is not None for reader in readers):
             return Verdict.apply_and_skip_rest("warps re-read it as fragments")
         reader = readers[0]
-        if not _is_tiled_reduction(state, reader):
+        if not is_product(state, reader):
             return Verdict.skip(f'its consumer "{reader.name}" is not a tiled reduction')
         if _shares_sums(state, reader):
             return Verdict.skip(f'"{reader.name}" reduces across threads')
@@ -133,14 +133,10 @@ def _rows_together(operand: Stage) -> tuple[int, ...]:
     return (*(d for d in range(ndim) if d not in dims), *dims)
 
 
-def _is_tiled_reduction(state: State, stage: Stage) -> bool:
-    return has_data_reuse(state, stage) and has_reduce_iters(stage)
-
-
 def _takes_tiles(state: State, reader: Stage) -> bool:
     if reader.fragment is not None:
         return True
-    return _is_tiled_reduction(state, reader) and not _shares_sums(state, reader)
+    return is_product(state, reader) and not _shares_sums(state, reader)
 
 
 def _shares_sums(state: State, reader: Stage) -> bool:

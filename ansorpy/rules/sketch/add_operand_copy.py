@@ -41,7 +41,7 @@ class AddOperandCopy(SketchRule):
         (reader,) = readers
         if not is_tiled(reader) or not reader.compute.reduce_axes:
             return Verdict.skip(f'"{reader.name}" is not a tiled reduction')
-        if moving_load(state, stage, reader) is None:
+        if moving_load(stage, reader) is None:
             return Verdict.skip(f'the vector loop of "{reader.name}" does not move along it')
         return Verdict.apply(f'tiles of "{reader.name}" re-read it')
 
@@ -59,7 +59,7 @@ class MovingLoad:
     dimension: int
 
 
-def moving_load(state: State, stage: Stage, reader: Stage) -> MovingLoad | None:
+def moving_load(stage: Stage, reader: Stage) -> MovingLoad | None:
     """The load of *stage* that moves with *reader*'s innermost loop.
 
     None unless it is the only one and moves along one dimension.
@@ -75,7 +75,7 @@ def moving_load(state: State, stage: Stage, reader: Stage) -> MovingLoad | None:
 
 def with_operand_copy(state: State, stage: Stage, reader: Stage) -> State:
     """*state* with a copy of *stage* for its :func:`moving_load`, with that dimension last."""
-    load = moving_load(state, stage, reader)
+    load = moving_load(stage, reader)
     assert load is not None, stage.name
     order = [*(d for d in range(stage.op.ndim) if d != load.dimension), load.dimension]
     alone = len(reads(reader.compute, stage.op)) == 1

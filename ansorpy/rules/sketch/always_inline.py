@@ -67,7 +67,7 @@ class AlwaysInline(SketchRule):
         if self.evaluated_once and is_repeated_in_tiles(state, stage):
             return Verdict.skip("a product would repeat its arithmetic at every read")
         plain = not is_input(state, stage) and not has_reduce_iters(stage)
-        plain = plain and reads_in_order(state, stage)
+        plain = plain and reads_in_order(stage)
         if self.evaluated_once and plain and is_evaluated_once(state, stage):
             return Verdict.apply_and_skip_rest("its only reader uses each element once")
         if self.evaluated_once and plain and is_costly_broadcast(state, stage):

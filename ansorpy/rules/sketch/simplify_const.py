@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.relations import is_input
-from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -33,8 +32,8 @@ class SimplifyComputeWithConstTensor(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        marked = attrs_of(stage.op).unroll_axes
-        if is_input(state, stage) or not marked:
+        marked = () if is_input(state, stage) else stage.compute.attrs.unroll_axes
+        if not marked:
             return Verdict.skip("no axes are marked unroll_axes")
         if not {it.name for it in stage.reduce_iters} <= set(marked):
             return Verdict.skip("a reduce axis is not in unroll_axes, so it cannot be unrolled")
@@ -42,7 +41,7 @@ class SimplifyComputeWithConstTensor(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
-        marked = attrs_of(stage.op).unroll_axes
+        marked = stage.compute.attrs.unroll_axes
         outer, inner, unrolled = [], [], []
         for it in stage.iters:
             if it.name in marked:

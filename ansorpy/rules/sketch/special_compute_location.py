@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.relations import consumers, producers
-from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.sketch.always_inline import inline_verdict
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Iter, Stage
@@ -33,7 +32,7 @@ class SpecialComputeLocation(SketchRule):
         if not inline_verdict(state, stage_id).applies:
             return Verdict.skip("it would not be inlined anyway")
         readers = consumers(state, stage)
-        if len(readers) != 1 or not attrs_of(readers[0].op).unroll_axes:
+        if len(readers) != 1 or not readers[0].compute.attrs.unroll_axes:
             return Verdict.skip("its consumer has no unroll_axes")
         if _before_unrolled(readers[0]) is None:
             return Verdict.skip(f'"{readers[0].name}" has no loop outside the unrolled ones')

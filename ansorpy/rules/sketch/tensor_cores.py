@@ -24,7 +24,6 @@ from ansorpy.rules.gpu.warp_tiling import (
 )
 from ansorpy.rules.matching.relations import is_input, is_tiled
 from ansorpy.rules.predicates import (
-    attrs_of,
     fusible_consumer,
     reads_in_place,
 )
@@ -71,7 +70,7 @@ class TensorCores(SketchRule):
             return Verdict.skip("the target has no tensor cores of this kind")
         if is_input(state, stage) or is_tiled(stage) or stage.is_write_cache:
             return Verdict.skip("an input, or it has loops of its own already")
-        if attrs_of(stage.op).unroll_axes:
+        if stage.compute.attrs.unroll_axes:
             return Verdict.skip("one of its factors is a matrix of constants")
         found = best_choice(stage.op)
         if found is None:

@@ -19,7 +19,7 @@ from ansorpy.rules.sketch.add_operand_copy import moving_load, with_operand_copy
 from ansorpy.rules.tiling.levels import multi_level_tile
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Part
-from ansorpy.schedule.decisions import VECTOR
+from ansorpy.schedule.decisions import VECTOR, columns_of
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 
@@ -257,7 +257,7 @@ class ChainTiling:
             stage = self._state.stage(producer.name)
             given = stage.is_placeholder and producer not in self._state.current_dag.constant_ops
             reader = self._state.stage(name)
-            load = moving_load(self._state, stage, reader) if given else None
+            load = moving_load(stage, reader) if given else None
             if load is not None and load.dimension != producer.ndim - 1:
                 self._state = with_operand_copy(self._state, stage, reader)
 
@@ -267,7 +267,7 @@ class ChainTiling:
         Axes that correspond to a reduce axis of the last stage have no block to follow.
         """
         state, blocks = self._state, set(self.axis_of.values())
-        columns = {column: 1 for decision in state.decisions for column in decision.columns}
+        columns = dict.fromkeys(columns_of(state.decisions), 1)
         spans = Bounds(state, columns).region(name)
         found: dict[str, Part] = {}
         for axis, span in zip(state.stage(name).compute.axes, spans, strict=True):

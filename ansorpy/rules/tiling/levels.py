@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
-from ansorpy.rules.predicates import attrs_of
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.storage import RfactorStep
@@ -33,7 +32,7 @@ def multi_level_tile(
         ScheduleError: The stage has loops of a kind that *tile_levels* has no letter for.
     """
     stage = state.stage(name)
-    whole, factored = attrs_of(stage.op).no_split_at_inner, factored_axes(state, stage)
+    whole, factored = stage.compute.attrs.no_split_at_inner, factored_axes(state, stage)
     levels: dict[AxisKind, list[list[Iter]]] = {
         kind: [[] for _ in range(tile_levels.count(letter))] for kind, letter in LETTER.items()
     }
@@ -113,6 +112,6 @@ def last_of_outermost_reduce_tile(stage: Stage) -> Iter:
 
     This is the last loop that steps through the reduction from one tile to the next.
     """
-    whole = attrs_of(stage.op).no_split_at_inner
+    whole = stage.compute.attrs.no_split_at_inner
     split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
     return stage.reduce_iters[max(len(split), 1) - 1]

@@ -20,12 +20,11 @@ share it).  Three regions keep it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import Expr
 from ansorpy.ir.extents import Extent, extreme
 from ansorpy.ir.loops import ALONE, WARP_LANES, ForKinds, Scope
 from ansorpy.ir.symbols import SizeOp
@@ -373,20 +372,15 @@ class Bounds:
         """The end of all reads of tensor *name*, not clipped: includes reads that a guard skips."""
         if name not in self._reaches:
             reach: list[Extent] = [0] * len(self.state.stage(name).op.shape)
-            for reader, indices in self._readings(name):
-                pairs = zip(reach, self._ends_read(reader, indices), strict=True)
-                reach = [extreme(SizeOp.MAX, a, b) for a, b in pairs]
+            for reader in self.inlined_dag.readers.get(name, ()):
+                for ends in self._ends_read(reader, name):
+                    pairs = zip(reach, ends, strict=True)
+                    reach = [extreme(SizeOp.MAX, a, b) for a, b in pairs]
             self._reaches[name] = tuple(reach)
         return self._reaches[name]
 
-    def _readings(self, name: str) -> Iterator[tuple[str, tuple[Expr, ...]]]:
-        """The readers of tensor *name*, with the indices at which they read it."""
-        for reader in self.inlined_dag.readers.get(name, ()):
-            for indices in self.inlined_dag.index_tuples(reader, name):
-                yield reader, indices
-
-    def _ends_read(self, reader: str, indices: Sequence[Expr]) -> list[Extent]:
-        """The end of all elements that *reader* reads at *indices*, by dimension; not clipped.
+    def _ends_read(self, reader: str, name: str) -> list[list[Extent]]:
+        """For each load of tensor *name* by *reader*, the ends of what it reads; not clipped.
 
         A box of the reader that is moved computes nothing beyond its :meth:`ends`.
         """
@@ -394,7 +388,10 @@ class Bounds:
         ends = self.ends(reader) if clipped else [axis.extent for axis in op.axes]
         whole = {a.name: Span(ZERO, end, 0) for a, end in zip(op.axes, ends, strict=True)}
         whole.update((a.name, Span(ZERO, a.extent, 0)) for a in op.reduce_axes)
-        return [end_of(touched(index, op, whole)) for index in indices]
+        return [
+            [end_of(touched(index, op, whole)) for index in indices]
+            for indices in self.inlined_dag.index_tuples(reader, name)
+        ]
 
     def needs(self, name: str, owner: str, level: int, among: ForKinds = ALONE) -> tuple[Span, ...]:
         """The box of tensor *name* that readers need; neither clipped nor moved.
@@ -419,15 +416,16 @@ class Bounds:
         """By dimension of tensor *name*, the span of each load and its lag (:func:`hull`)."""
         found: list[list[tuple[Span, Extent]]] = [[] for _ in self.state.stage(name).op.shape]
         masked = self.masked(name)
-        for reader, indices in self._readings(name):
+        for reader in self.inlined_dag.readers.get(name, ()):
             self._require_within(reader, name, owner, level)
             if self._continued(reader, owner, level):
                 continue  # in each iteration, it reads what other stages there need as well
             op, box = self.op(reader), self.box(reader, owner, level, among)
-            ends = self._ends_read(reader, indices)
-            for d, index in enumerate(indices):
-                lag = 0 if masked else self._reach(name)[d] - ends[d]
-                found[d].append((touched(index, op, box), lag))
+            loads = self.inlined_dag.index_tuples(reader, name)
+            for indices, ends in zip(loads, self._ends_read(reader, name), strict=True):
+                for d, index in enumerate(indices):
+                    lag = 0 if masked else self._reach(name)[d] - ends[d]
+                    found[d].append((touched(index, op, box), lag))
         return found
 
     def _anywhere(self, name: str, dim: int, among: ForKinds) -> Span:

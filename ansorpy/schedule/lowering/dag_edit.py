@@ -10,7 +10,7 @@ from ansorpy.ir.expr import Axis, AxisKind, Expr, Load
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
-__all__ = ["fresh_axes", "map_loads", "replace_ops", "with_body"]
+__all__ = ["fresh_axes", "map_loads", "replace_ops", "unused_name", "with_body"]
 
 
 class _LoadMapper(Rewriter):
@@ -30,6 +30,14 @@ def map_loads(expr: Expr, fn: Callable[[Load], Expr]) -> Expr:
 def fresh_axes(axes: Iterable[Axis], kind: AxisKind = AxisKind.SPACE) -> tuple[Axis, ...]:
     """New axes of *kind* with the names and extents of *axes*."""
     return tuple(Axis(axis.name, axis.extent, kind) for axis in axes)
+
+
+def unused_name(name: str, axes: Iterable[Axis]) -> str:
+    """*name*, followed by as many ``_`` as it takes to differ from the names of *axes*."""
+    taken = {axis.name for axis in axes}
+    while name in taken:
+        name += "_"
+    return name
 
 
 def with_body(op: ComputeOp, body: Expr) -> ComputeOp:

@@ -21,7 +21,8 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.intrinsics import QUADS
-from ansorpy.ir.rewrite.rewriter import substitute, without_casts
+from ansorpy.ir.operands import without_casts
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.exponents import exponent
 from ansorpy.schedule.lowering.dag_edit import map_loads, with_body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -26,7 +26,7 @@ from ansorpy.ir.intrinsics import QUADS, intrinsic
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.lowering.dag_edit import fresh_axes, map_loads, with_body
+from ansorpy.schedule.lowering.dag_edit import fresh_axes, map_loads, unused_name, with_body
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
 from ansorpy.schedule.steps.storage import free_names, with_replaced_ops
@@ -141,9 +141,9 @@ class OnesStep(Step):
         if factor.dtype.bits != 16 or stage.is_arranged or state.current_dag.is_output(op):
             raise self._refused(state, "it is an output, tiled, or no sum of 16-bit floats")
         name = free_names(state)
-        one = _ones(name(f"{op.name}.one"), key, factor.dtype)
+        column = Axis(unused_name("c", (*op.axes, key)), _COLUMNS_OF_SUM, AxisKind.SPACE)
+        one = _ones(name(f"{op.name}.one"), (key, column), factor.dtype)
         rows, summed = fresh_axes(op.axes), Axis(key.name, key.extent, AxisKind.REDUCE)
-        column = Axis("c", _COLUMNS_OF_SUM, AxisKind.SPACE)
         at: dict[Var, Expr] = {**dict(zip(op.axes, rows, strict=True)), key: summed}
         factor, ones = substitute(factor, at), Load(one, (summed, column))
         term = factor.astype(DType.FLOAT32) * ones.astype(DType.FLOAT32)
@@ -166,9 +166,9 @@ _COLUMNS_OF_SUM = 8
 """Columns of a fragment of sums (``mma.sync.m16n8``)."""
 
 
-def _ones(name: str, key: Axis, dtype: DType) -> ComputeOp:
-    axes = (Axis(key.name, key.extent, AxisKind.SPACE), Axis("c", _COLUMNS_OF_SUM, AxisKind.SPACE))
-    shape = (key.extent, _COLUMNS_OF_SUM)
+def _ones(name: str, over: Iterable[Axis], dtype: DType) -> ComputeOp:
+    axes = fresh_axes(over)
+    shape = tuple(axis.extent for axis in axes)
     return ComputeOp(name, shape, axes, (), as_expr(1.0, dtype))
 
 
@@ -197,7 +197,7 @@ def _of_lanes(op: ComputeOp, body: Reduce, name: str) -> ComputeOp:
     """The part of each lane: the columns of the row that it holds."""
     (key,) = body.axes
     rows = fresh_axes(op.axes)
-    lane = Axis("x", _LANES, AxisKind.SPACE)
+    lane = Axis(unused_name("x", op.axes), _LANES, AxisKind.SPACE)
     parts = (
         Axis(f"{key.name}.t", -(-key.extent // COLUMNS), AxisKind.REDUCE),
         Axis(f"{key.name}.g", COLUMNS // (_LANES * _NEAR), AxisKind.REDUCE),
@@ -216,7 +216,8 @@ def _of_lanes(op: ComputeOp, body: Reduce, name: str) -> ComputeOp:
 
 def _of_quads(op: ComputeOp, lane: ComputeOp, body: Reduce, name: str) -> ComputeOp:
     """The combination of a row's lanes, in each of them."""
-    rows, every = fresh_axes(op.axes), Axis("y", _LANES, AxisKind.REDUCE)
-    x = Axis("x", _LANES, AxisKind.SPACE)
+    rows = fresh_axes(op.axes)
+    every = Axis(unused_name("y", op.axes), _LANES, AxisKind.REDUCE)
+    x = Axis(unused_name("x", op.axes), _LANES, AxisKind.SPACE)
     combined = Reduce(body.kind, Load(lane, (*rows, every)), (every,))
     return ComputeOp(name, lane.shape, (*rows, x), (every,), combined)

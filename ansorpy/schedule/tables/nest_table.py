@@ -62,9 +62,9 @@ class NestFormulas:
                 mask |= part
             masks.update(dict.fromkeys(keys, mask))
             columns = tuple(at for at in range(mask.bit_length()) if mask >> at & 1)
-            different = list(dict.fromkeys(leaf.accesses))
-            reads = tuple(map(different.index, leaf.accesses))
-            accesses = (*different, leaf.write)
+            numbers = {a: n for n, a in enumerate(dict.fromkeys(leaf.accesses))}
+            reads = tuple(numbers[a] for a in leaf.accesses)
+            accesses = (*numbers, leaf.write)
             program = formulas.program(wanted)
             self._statements.append(_Statement(leaf, columns, program, accesses, reads))
 
