@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansorpy.ir.task import Task
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.run.interfaces import Building, Machines, Observer, Sharing, Starting
+from ansorpy.measure.run.interfaces import (
+    Building,
+    Comparing,
+    Machines,
+    Observer,
+    Sharing,
+    Starting,
+)
 from ansorpy.schedule.state import State
 
 __all__ = ["StoppableRunner"]
@@ -40,6 +48,11 @@ class StoppableRunner:
     def take_build_times(self) -> list[tuple[float, float]]:
         """When each build since the last call began and ended, if the runner knows."""
         return self.runner.take_build_times() if isinstance(self.runner, Building) else []
+
+    def compare_with(self, task: Task, known: Callable[[], tuple[Built, float] | None]) -> None:
+        """Time programs of *task* in turns with that of *known*, if the runner does such."""
+        if isinstance(self.runner, Comparing):
+            self.runner.compare_with(task, known)
 
     def measure(
         self,

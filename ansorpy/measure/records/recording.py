@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ansorpy.ir.task import Task
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record, Trial
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Runner
+from ansorpy.measure.run.interfaces import Comparing, Runner
 from ansorpy.measure.trial_end import OnEnd, TrialEnd, ignore
 from ansorpy.schedule.state import State
 
@@ -29,8 +31,9 @@ def measure_recorded(
 
     Each trial is committed as started right before it runs and its result right after, so a kill
     loses one trial per machine; the code of a new best is stored.  The incumbent is the best trial
-    recorded so far; with *in_full* there is none at first, so that a single candidate is fully
-    timed though it is slow.  A trial that was CUT does not count: its start is undone.
+    recorded so far, which the first others are timed beside; with *in_full* there is none at first,
+    so that a single candidate is fully timed though it is slow.  A trial that was CUT does not
+    count: its start is undone.
     """
     database.add_task(task)
     results = {}
@@ -41,6 +44,8 @@ def measure_recorded(
             on_end(TrialEnd(state, record.result, record=record, is_own=False))
     new = [state for state in candidates if state not in results]
     best = database.best(task.key)
+    if best is not None and isinstance(runner, Comparing):
+        runner.compare_with(task, partial(_known_program, database, best))
     recorder = _Recorder(database, task, best, on_end)
     incumbent_s = None if best is None or in_full else best.median_s
     try:
@@ -50,6 +55,12 @@ def measure_recorded(
         raise
     results.update(zip(new, found, strict=True))
     return [results[state] for state in candidates]
+
+
+def _known_program(database: Database, best: Record) -> tuple[Built, float] | None:
+    """The code of *best* and its seconds; None if the code is gone."""
+    built = database.objects.get(best.result.object_digest)
+    return None if built is None or best.median_s is None else (built, best.median_s)
 
 
 class _Recorder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
@@ -14,8 +14,8 @@ from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "BuildService", "Building", "Expecting", "Machines", "Observer", "Retimer", "Runner", "Sharing",
-    "Starting", "Streaming",
+    "BuildService", "Building", "Comparing", "Expecting", "Machines", "Observer", "Retimer",
+    "Runner", "Sharing", "Starting", "Streaming",
 ]  # fmt: skip
 
 
@@ -107,6 +107,14 @@ class Sharing(Protocol):
 
     def wait_for(self, work: Future[Any]) -> None:
         """Time nothing until *work* has ended, which computes beside builds; returns at once."""
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """A runner that times programs of a task in turns with one whose time is known."""
+
+    def compare_with(self, task: Task, known: Callable[[], tuple[Built, float] | None]) -> None:
+        """Unless there is such a program of *task*, use that of *known*, with its seconds."""
 
 
 class Machines(Runner, Retimer, Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -339,6 +339,10 @@ class LocalRunner(BuildingRunner):
             result = self._client(task).measure(task, built, incumbent_s, lost)
         self.keep(built)
         return replace(result, build_s=built.build_s, object_digest=built.digest)
+
+    def compare_with(self, task: Task, known: Callable[[], tuple[Built, float] | None]) -> None:
+        """Unless a program of *task* is timed beside the others, use that of *known*."""
+        self._client(task).compare_with(task, known)
 
     def reference(self, task: Task) -> ReferenceOutputs:
         """The reference of *task*, which is made and checked unless it is known.

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from functools import partial
@@ -145,6 +145,25 @@ def test_recorded_trials_are_not_run_again_and_winners_keep_their_code(runner, t
         assert best is not None
         built = db.objects.get(best.object_digest)
         assert built is not None and built.digest == best.object_digest
+
+
+def test_a_search_that_goes_on_compares_with_the_best_that_is_recorded(tmp_path):
+    class Comparing(LocalRunner):
+        def compare_with(self, task: Task, known: Callable[[], tuple[Built, float] | None]) -> None:
+            compared.append(known())
+            super().compare_with(task, known)
+
+    compared: list[tuple[Built, float] | None] = []
+    first, second = (planted_state(DAG, kind) for kind in ("good", "good too"))
+    with Database(tmp_path / "tune.db") as db:
+        for state in (first, second):
+            with Comparing(MeasureOptions(lock_folder=tmp_path), PlantedBuilder()) as runner:
+                (result,) = measure_recorded(runner, db, TASK, [state])
+                assert result.ok
+        (found,) = compared
+        recorded = db.lookup(TASK, first)
+        assert found is not None and recorded is not None
+        assert (found[0].digest, found[1]) == (recorded.object_digest, recorded.median_s)
 
 
 def test_a_program_without_rivals_is_timed_in_full(runner, tmp_path):
