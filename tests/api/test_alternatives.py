@@ -44,6 +44,12 @@ def project() -> Project:
     return open_project(transformer(1, 1, 2), REQUEST)
 
 
+@cache
+def layer() -> Project:
+    """One layer with two heads."""
+    return open_project(transformer(2), REQUEST)
+
+
 def table(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
     """Task key -> seconds: by the alternative's name for tasks that only it calls, else 1."""
     found: dict[str, float | None] = {task.key: 1.0 for task in project().all_tasks}
@@ -131,9 +137,8 @@ def test_without_records_the_prediction_decides(
 def test_what_was_predicted_stays_when_it_is_recorded(tmp_path: Path) -> None:
     """The second run finds records of one way only, and takes it again."""
     request, found = replace(REQUEST, db=tmp_path / "t.db"), []
-    net = open_project(transformer(2), request)
     for _ in range(2):
-        [finished] = tune_networks(Networks([net], [SPEC]), request)
+        [finished] = tune_networks(Networks([layer()], [SPEC]), request)
         found.append([(c.task.key, c.built.digest) for c in finished.chosen])
     assert found[0] == found[1]
 
@@ -163,7 +168,7 @@ def tuned(networks: Networks, budget: Budget, slow: set[str]) -> Tuning:
 
 @pytest.mark.parametrize("slow", ["one kernel", "three kernels"])
 def test_a_way_that_is_far_behind_is_measured_no_further(slow: str) -> None:
-    networks = Networks([open_project(transformer(2), REQUEST)], [SPEC])
+    networks = Networks([layer()], [SPEC])
     [region] = networks.projects[0].regions
     behind = set(calls_of(region, slow))
     [ahead] = [set(option.calls) for option in region.options if option.name != slow]
