@@ -26,10 +26,11 @@ from ansorpy.config import available_cores
 from ansorpy.evaluation.bench.turns import Policy
 from ansorpy.measure.run import runner
 from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.tasks.predict import PredictOptions
 from tests.budget import explores
-from tests.search.small import EVOLUTION, PREDICTION, RANKED_SAMPLING
+from tests.search.small import DRAWING, EVOLUTION, PREDICTION, RANKED_SAMPLING
 from tests.waiting import Clock
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
@@ -171,7 +172,8 @@ def small_population(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with pytest.MonkeyPatch.context() as monkeypatch:
         small_parts = (
-            (Evolution, EVOLUTION), (Sampling, RANKED_SAMPLING), (PredictOptions, PREDICTION),
+            (Evolution, EVOLUTION), (Sampling, RANKED_SAMPLING), (RandomSearch, DRAWING),
+            (PredictOptions, PREDICTION),
         )  # fmt: skip
         for part, settings_of in small_parts:
             small = partialmethod(part.__init__, **settings_of.keywords)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ from ansorpy.graph.alternatives import DOUBT, Alternatives
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
-from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.alternatives import SETTLED
@@ -31,6 +30,7 @@ from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.graph.attentions import transformer
 from tests.peer import peer
 from tests.search.runners import FormulaRunner
+from tests.search.small import SAMPLING
 from tests.search.tasks import sampler
 from tests.tasks.anew import tune_anew
 
@@ -161,8 +161,9 @@ def tuned(networks: Networks, budget: Budget, slow: set[str]) -> Tuning:
         WeightedTask(task, sampler(task), networks.weights[key])
         for key, task in networks.tasks.items()
     ]
-    search = SearchOptions(partial(RandomSearch, 1, 16))
-    options = TuneOptions(search, model=AnalyticModel, networks=networks.tuned, retime=False)
+    options = TuneOptions(
+        SearchOptions(SAMPLING), model=AnalyticModel, networks=networks.tuned, retime=False
+    )
     return tune_anew(entries, budget, Slow(slow), options=options)
 
 

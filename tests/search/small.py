@@ -28,11 +28,12 @@ from ansorpy.search.strategy import Strategy
 from ansorpy.tasks.predict import PredictOptions
 
 __all__ = [
-    "EVOLUTION", "PREDICTION", "RANKED_SAMPLING", "SAMPLING", "TREES", "small_strategy",
+    "DRAWING", "EVOLUTION", "PREDICTION", "RANKED_SAMPLING", "SAMPLING", "TREES", "small_strategy",
 ]  # fmt: skip
 
 EVOLUTION = partial(Evolution, sketches=2, scouts=3, population=64, generations=1)
 SAMPLING = partial(RandomSearch, sketches=1, population=16)
+DRAWING = partial(RandomSearch, sketches=4, population=32)
 RANKED_SAMPLING = partial(Sampling, sketches=4, population=64)
 PREDICTION = partial(PredictOptions, sketches=3, population=64, generations=1)
 TREES = partial(BoostedTrees, BoostedOptions(8))

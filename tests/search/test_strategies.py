@@ -217,10 +217,10 @@ def test_annealing_finds_what_sampling_as_much_does_not() -> None:
     """Same number of model calls, same placed sketches to choose from."""
 
     def best(steps: int, chains: int, seed: int) -> float:
-        strategy = Annealing(chains=chains, steps=steps)
+        strategy = Annealing(sketches=4, chains=chains, steps=steps)
         return max(c.score for c in strategy.ask(context(seed, n=384), 8).best)
 
-    gains = [best(8, 32, s) / best(0, 9 * 32, s) for s in range(2)]
+    gains = [best(12, 48, s) / best(0, 13 * 48, s) for s in range(2)]
     assert np.mean(gains) > 1.0
 
 

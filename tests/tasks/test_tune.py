@@ -478,7 +478,7 @@ def test_ctrl_c_returns_what_was_found() -> None:
     assert tuned.outcomes[0].history.trials == 19
 
 
-RANDOM = TuneOptions(SearchOptions(partial(RandomSearch, 4, 32)), model=AnalyticModel)
+RANDOM = TuneOptions(SearchOptions(RandomSearch), model=AnalyticModel)
 
 
 @dataclass
