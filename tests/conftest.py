@@ -21,13 +21,16 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
+from ansorpy.api.sized import task_group
 from ansorpy.config import available_cores
 from ansorpy.evaluation.bench.turns import Policy
 from ansorpy.measure.run import runner
 from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.tasks.predict import PredictOptions
 from tests.budget import explores
-from tests.search.small import EVOLUTION, PREDICTION
+from tests.search.small import DRAWING, EVOLUTION, PREDICTION, RANKED_SAMPLING
 from tests.waiting import Clock
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
@@ -168,10 +171,20 @@ def small_population(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     with pytest.MonkeyPatch.context() as monkeypatch:
-        for part, settings_of in ((Evolution, EVOLUTION), (PredictOptions, PREDICTION)):
+        small_parts = (
+            (Evolution, EVOLUTION), (Sampling, RANKED_SAMPLING), (RandomSearch, DRAWING),
+            (PredictOptions, PREDICTION),
+        )  # fmt: skip
+        for part, settings_of in small_parts:
             small = partialmethod(part.__init__, **settings_of.keywords)
             monkeypatch.setattr(part, "__init__", small)
         yield
+
+
+@pytest.fixture
+def few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sizes stand for all, at which a definition is tuned or predicted."""
+    monkeypatch.setattr(task_group, "MOST_SIZES", 2)
 
 
 @pytest.fixture

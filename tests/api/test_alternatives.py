@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ from ansorpy.graph.alternatives import DOUBT, Alternatives
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
-from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.alternatives import SETTLED
@@ -31,6 +30,7 @@ from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.graph.attentions import transformer
 from tests.peer import peer
 from tests.search.runners import FormulaRunner
+from tests.search.small import SAMPLING
 from tests.search.tasks import sampler
 from tests.tasks.anew import tune_anew
 
@@ -42,6 +42,12 @@ SPEC = NetworkSpec("transformer.onnx")
 def project() -> Project:
     """Two layers with one head, one with two: two attentions to be cut."""
     return open_project(transformer(1, 1, 2), REQUEST)
+
+
+@cache
+def layer() -> Project:
+    """One layer with two heads."""
+    return open_project(transformer(2), REQUEST)
 
 
 def table(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -131,9 +137,8 @@ def test_without_records_the_prediction_decides(
 def test_what_was_predicted_stays_when_it_is_recorded(tmp_path: Path) -> None:
     """The second run finds records of one way only, and takes it again."""
     request, found = replace(REQUEST, db=tmp_path / "t.db"), []
-    net = open_project(transformer(2), request)
     for _ in range(2):
-        [finished] = tune_networks(Networks([net], [SPEC]), request)
+        [finished] = tune_networks(Networks([layer()], [SPEC]), request)
         found.append([(c.task.key, c.built.digest) for c in finished.chosen])
     assert found[0] == found[1]
 
@@ -156,14 +161,15 @@ def tuned(networks: Networks, budget: Budget, slow: set[str]) -> Tuning:
         WeightedTask(task, sampler(task), networks.weights[key])
         for key, task in networks.tasks.items()
     ]
-    search = SearchOptions(partial(RandomSearch, 1, 16))
-    options = TuneOptions(search, model=AnalyticModel, networks=networks.tuned, retime=False)
+    options = TuneOptions(
+        SearchOptions(SAMPLING), model=AnalyticModel, networks=networks.tuned, retime=False
+    )
     return tune_anew(entries, budget, Slow(slow), options=options)
 
 
 @pytest.mark.parametrize("slow", ["one kernel", "three kernels"])
 def test_a_way_that_is_far_behind_is_measured_no_further(slow: str) -> None:
-    networks = Networks([open_project(transformer(2), REQUEST)], [SPEC])
+    networks = Networks([layer()], [SPEC])
     [region] = networks.projects[0].regions
     behind = set(calls_of(region, slow))
     [ahead] = [set(option.calls) for option in region.options if option.name != slow]

@@ -142,12 +142,14 @@ def test_an_input_tells_the_size() -> None:
         ap.build([x, ap.compute((n * m,), lambda i: x[i] * 2.0, name="y")])
 
 
+@pytest.mark.usefixtures("few_sizes")
 def test_schedules_for_another_machine_are_chosen_by_prediction(tmp_path: Path) -> None:
     tensors = product(ap.dim("n", 1, 8))
     kernel = ap.tune(tensors, target="cortex-a76", effort="none", db=tmp_path / "n.db")
     assert kernel.median_ms is None and "n" in kernel.program
 
 
+@pytest.mark.usefixtures("few_sizes")
 def test_a_tuned_kernel_takes_every_size(tmp_path: Path, rng: Rng) -> None:
     kernel = ap.tune(product(ap.dim("n", 1, 90)), trials=5, db=tmp_path / "n.db", threads=2)
     w = rng.random((16, 8), np.float32)

@@ -24,7 +24,7 @@ from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.measure.gpu import devices
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.target import Target
-from tests.evaluation.test_bench import free_units
+from tests.evaluation.engines import free_units
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_pinned import summed
 from tests.graph.nets import Net

@@ -38,7 +38,7 @@ class _Builder:
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
         if task.target.backend == "llvm":
             return [build_lowered(lower(state), task.target, "reference") for state in states]
-        return [simulated_built(state, seconds=0.02) for state in states]
+        return [simulated_built(state, seconds=0.2) for state in states]
 
     def close(self) -> None:
         """Nothing to give up."""

@@ -28,7 +28,7 @@ from ansorpy.tasks.outcome import Ending, Tuning
 from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.graph.nets import Net
 from tests.search.runners import FormulaRunner
-from tests.search.small import EVOLUTION
+from tests.search.small import SAMPLING
 from tests.tasks.anew import tune_anew
 
 REQUEST = Request.of(effort="none", target="x86-64-v4", threads=2)
@@ -64,7 +64,7 @@ def tuned(networks: Networks, budget: Budget, objective: Objective | None = None
         for key, task in networks.tasks.items()
     ]
     options = TuneOptions(
-        SearchOptions(EVOLUTION),
+        SearchOptions(SAMPLING),
         model=AnalyticModel,
         objective=objective or WeightedSum(),
         networks=networks.tuned,
@@ -105,9 +105,9 @@ def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
 
 def test_a_run_ends_when_every_bound_is_met() -> None:
     networks = Networks([project(2)], [spec(latency_bound=10.0)])
-    result = tuned(networks, Budget(trials=400), LatencyBounds())
+    result = tuned(networks, Budget(trials=100), LatencyBounds())
     assert result.ended is Ending.OBJECTIVE
-    assert sum(o.history.trials for o in result.outcomes) < 400
+    assert sum(o.history.trials for o in result.outcomes) < 100
 
 
 def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:

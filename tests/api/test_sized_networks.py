@@ -63,6 +63,7 @@ def assert_same(model: onnx.ModelProto, found: Model, sizes: Mapping[str, int], 
         np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * np.abs(want).max())
 
 
+@pytest.mark.usefixtures("few_sizes")
 def test_one_model_runs_at_every_size(tmp_path: Path, rng: Rng) -> None:
     network = encoder()
     model = ap.compile(
@@ -76,6 +77,7 @@ def test_one_model_runs_at_every_size(tmp_path: Path, rng: Rng) -> None:
         assert_same(network, model, {"seq": 13}, rng)
 
 
+@pytest.mark.usefixtures("few_sizes")
 def test_several_dimensions_and_programs_that_are_predicted(tmp_path: Path, rng: Rng) -> None:
     network = images()
     model = ap.compile(

@@ -19,22 +19,21 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
-from tests.search.tasks import dense_relu, matmul
+from tests.search.small import SAMPLING, TREES
+from tests.search.tasks import dense_relu, matmul, sampler
 
-OPTIONS = TuneOptions(SearchOptions(strategy=RandomSearch), retime=False)
+OPTIONS = TuneOptions(SearchOptions(strategy=SAMPLING), model=TREES, retime=False)
 
 
 def record(path: Path, *tasks: Task) -> None:
-    entries = [WeightedTask(task, SketchSampler(task)) for task in tasks]
+    entries = [WeightedTask(task, sampler(task)) for task in tasks]
     budget = Budget(trials_per_task=12)
     with Database(path) as database:
         tune_tasks(entries, budget, FormulaRunner(), database=database, options=OPTIONS)

@@ -15,7 +15,7 @@ from ansorpy.cli.main import main
 from ansorpy.runtime.model import load
 from tests.graph.nets import Net
 
-pytestmark = pytest.mark.usefixtures("short_turns", "engines_here")
+pytestmark = pytest.mark.usefixtures("short_turns", "engines_here", "few_sizes")
 
 
 def growing() -> onnx.ModelProto:

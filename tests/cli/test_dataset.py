@@ -12,14 +12,21 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from ansorpy.api.project import open_project
+from ansorpy.api.request import Request
 from ansorpy.cli.main import main
 from ansorpy.cost.saved import SavedModel
 from ansorpy.evaluation.randomize import random_weights
 from ansorpy.measure.program_dataset import read_dataset
 from ansorpy.measure.records.database import Database
+from ansorpy.rules.placed_sketch import SketchSampler
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.datasets import record_by_formula
 from tests.search.runners import FormulaRunner
+from tests.search.small import EVOLUTION, TREES
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -46,12 +53,15 @@ def _network(rows: int | str, columns: int) -> onnx.ModelProto:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two networks, the records of the first, and the model they teach."""
+    """Two networks, records of the first with a formula's seconds, and the model they teach."""
     folder = tmp_path_factory.mktemp("learned")
     onnx.save(_network(40, 48), folder / "a.onnx")
     onnx.save(_network(33, 70), folder / "b.onnx")
-    db = ["--db", str(folder / "a.db"), "--threads", "1"]
-    assert main(["tune", str(folder / "a.onnx"), "--trials", "26", *db]) == 0
+    [task] = open_project(folder / "a.onnx", Request.of(effort="none", threads=1)).tasks
+    entries = [WeightedTask(task, SketchSampler(task))]
+    options = TuneOptions(SearchOptions(EVOLUTION), model=TREES)
+    with Database(folder / "a.db") as database:
+        tune_tasks(entries, Budget(trials=26), FormulaRunner(), database, options=options)
     assert main(["dataset", "train", str(folder / "a.db"), "-o", str(folder / "m.txt")]) == 0
     return folder
 
@@ -163,12 +173,12 @@ def test_a_search_begins_with_it_and_is_replayed_without_the_file(
 ) -> None:
     text, db = (folder / "m.txt").read_text(), str(tmp_path / "b.db")
     (tmp_path / "m.txt").write_text(text)
-    arguments = ["--trials", "12", "--threads", "1", "--db", db]
+    arguments = ["--trials", "6", "--threads", "1", "--db", db]
     given = ["--cost-model", str(tmp_path / "m.txt")]
     assert main(["tune", str(folder / "b.onnx"), *arguments, *given]) == 0
     (tmp_path / "m.txt").unlink()
     assert main(["db", "replay", "--db", db]) == 0
-    assert "same history, 12 trials" in capsys.readouterr().out
+    assert "same history, 6 trials" in capsys.readouterr().out
     with Database(db) as database:
         [request] = [e for e in database.sessions.events(1) if e.kind == "request"]
         options = request.body["options"]

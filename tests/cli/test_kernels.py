@@ -20,6 +20,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.size_ranges import SizeRange
 from tests.graph.nets import Net
 
+pytestmark = pytest.mark.usefixtures("few_sizes")
+
 
 def doubled(n: Extent) -> list[Tensor]:
     x = ap.placeholder((n, 24), name="x")

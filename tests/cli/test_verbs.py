@@ -83,12 +83,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def _product(rows: int | str, depth: int) -> onnx.ModelProto:
+    """A network of one task."""
+    weights = {"w": np.ones((depth, 5), np.float32)}
+    return graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (rows, depth)}, ["y"], weights)
+
+
 @pytest.fixture
 def product(tmp_path: Path) -> str:
-    """A network of one task."""
-    one = graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 7)}, ["y"],
-                      {"w": np.ones((7, 5), np.float32)})  # fmt: skip
-    onnx.save(one, tmp_path / "one.onnx")
+    """The file of a product of fixed sizes."""
+    onnx.save(_product(3, 7), tmp_path / "one.onnx")
     return str(tmp_path / "one.onnx")
 
 
@@ -355,9 +359,10 @@ def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_too_little_memory_is_refused_with_what_would_do(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    network, db = str(folder / "net.onnx"), str(tmp_path / "t.db")
+    network, db = str(tmp_path / "net.onnx"), str(tmp_path / "t.db")
+    onnx.save(_product("batch", 400), network)
     shared = ["--dim", "batch=1", "--threads", "1", "--db", db]
     library = ["-o", str(tmp_path / "net.so")]
     with Database(db):
@@ -386,10 +391,11 @@ def test_an_unknown_dimension_and_an_unknown_operator(
 
 
 def test_tune_takes_several_networks_and_says_how_to_go_on(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    onnx.save(_network(), tmp_path / "other.onnx")
-    db, models = str(tmp_path / "two.db"), [str(folder / "net.onnx"), str(tmp_path / "other.onnx")]
+    db, models = str(tmp_path / "two.db"), [str(tmp_path / f"{n}.onnx") for n in ("net", "other")]
+    for model, depth in zip(models, (7, 9), strict=True):
+        onnx.save(_product("batch", depth), model)
     arguments = ["--trials", "4", "--threads", "1", "--dim", "batch=1", "--db", db,
                  "--weight", "other=2", "--objective", "latency_bounds",
                  "--latency-bound", "1us"]  # fmt: skip
@@ -458,13 +464,13 @@ def test_compile_ends_at_its_bound(
 ) -> None:
     db = str(tmp_path / "t.db")
     command = ["compile", product, "-o", str(tmp_path / "net.so"), "--db", db, "--threads", "1"]
-    command += ["--trials", "400", "--latency-bound", "10s"]
+    command += ["--trials", "40", "--latency-bound", "10s"]
     assert main(command) == 2
     assert "a latency bound is given, which the objective does not" in capsys.readouterr().err
     assert main([*command, "--objective", "latency_bounds"]) == 0
     assert f"ended: {Ending.OBJECTIVE.value}" in capsys.readouterr().err
     with Database(db) as database:
-        assert sum(database.trials(t.key) for t in database.tasks()) < 400
+        assert sum(database.trials(t.key) for t in database.tasks()) < 40
 
 
 def test_records_of_another_precision_are_found(
@@ -566,7 +572,7 @@ def test_predictions_are_said_until_a_search_has_tried_the_tasks(
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(product: str, tmp_path: Path) -> None:
     database = tmp_path / "c.db"
-    command = [sys.executable, "-m", "ansorpy", "tune", "-v", product, "--trials", "100",
+    command = [sys.executable, "-m", "ansorpy", "tune", "-v", product, "--trials", "40",
                "--strategy", "random", "--threads", "1", "--db", str(database)]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
@@ -581,4 +587,4 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(product: str, tmp_path: Path)
     assert "ended: the user stopped it" in rest and "seconds" in rest
     with Database(database) as records:
         spent = sum(records.trials(t.key) for t in records.tasks())
-    assert 0 < spent < 100
+    assert 0 < spent < 40

@@ -13,6 +13,8 @@ from ansorpy.cost.holdout import LEAST_HELD_OUT, Judged, Knowing, common_level, 
 from tests.cost.populations import SHAPE, population, true_seconds
 from tests.cost.tasks import matmul_task
 
+SOME = BoostedOptions(30)
+"""Trees enough to rank well."""
 FEW = BoostedOptions(8)
 """Few trees, where it does not matter how well they rank."""
 
@@ -27,7 +29,7 @@ def recorded(n: int, seed: int) -> TaskSamples:
 @pytest.fixture(scope="module")
 def found() -> list[Judged]:
     tasks = {f"t{seed}": recorded(48, seed) for seed in range(4)}
-    return judge({**tasks, "small": recorded(8 + LEAST_HELD_OUT - 1, 9)}, levels=(8, 32))
+    return judge({**tasks, "small": recorded(8 + LEAST_HELD_OUT - 1, 9)}, (8, 32), options=SOME)
 
 
 def test_tasks_with_enough_trials_are_judged_by_every_model(found: list[Judged]) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 import threading
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
@@ -22,55 +18,10 @@ from ansorpy.evaluation.bench.result import Comparison
 from ansorpy.evaluation.bench.turns import Policy, Timing, compare
 from ansorpy.measure.workers import locks
 from ansorpy.measure.workers.locks import lock_cores
+from tests.evaluation.engines import Sleeper
 
 QUICK = Policy(burst_s=0.01, untimed_s=0.002, rounds=(2, 3), load_timeout_s=30)
-HERE = "tests.evaluation.test_bench"
-
-
-class Sleeper:
-    """An engine that sleeps, and prints where only answers belong."""
-
-    version, precision = "1.0", "none"
-
-    def __init__(self, seconds: float, fails: str = "") -> None:
-        self.seconds, self.fails, self.calls = seconds, fails, 0
-
-    def run(self) -> None:
-        self.calls += 1
-        print("chatter")
-        if self.fails == "crash" and self.calls > 2:
-            os.abort()
-        if self.fails == "raise":
-            raise RuntimeError("no such luck")
-        time.sleep(self.seconds)
-
-    def outputs(self) -> dict[str, np.ndarray]:
-        return {"pid": np.array(os.getpid())}
-
-
-def free_units(*gpus: str) -> list[str]:
-    """The cores, and those of *gpus*, on which a tuner may compute or time at this moment."""
-    units = [f"core-{core}" for core in os.sched_getaffinity(0)] + [f"gpu-{gpu}" for gpu in gpus]
-    free = []
-    for unit in units:
-        lock = Path(tempfile.gettempdir(), f"ansorpy-{unit}.lock")
-        with lock.open() as file, suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            free.append(unit)
-    return free
-
-
-class Alone(Sleeper):
-    """An engine whose calls but the first, which loads it, fail unless the machine is locked."""
-
-    def run(self) -> None:
-        super().run()
-        if self.calls > 1 and free_units("0000-01"):
-            raise RuntimeError("a tuner may use them")
-
-
-def refuse() -> Sleeper:
-    raise UsageError("not this one", hint="another")
+HERE = "tests.evaluation.engines"
 
 
 def _contender(name: str, **arguments: object) -> Contender:
@@ -162,8 +113,8 @@ def test_a_failing_engine_is_named(
 
 def test_an_engine_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
-    with pytest.raises(EngineFailure, match="process of x failed: no answer within 1 s"):
-        compare([_contender("x", seconds=600.0)], Policy(load_timeout_s=1.0))
+    with pytest.raises(EngineFailure, match="process of x failed: no answer within 0.2 s"):
+        compare([_contender("x", seconds=600.0)], Policy(load_timeout_s=0.2))
 
 
 def test_burst_counts_calls() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +17,7 @@ from ansorpy.quantities import LARGEST_SIZE
 from benchmarks.dynamic.suite import TINY, shapes_at
 
 QUICK = Policy(burst_s=0.005, untimed_s=0.0, rounds=(2, 3), load_timeout_s=30)
-HERE = "tests.evaluation.test_sizes"
-
-
-class Sized:
-    """An engine whose run takes as long as its size says."""
-
-    version, precision = "1.0", "none"
-
-    def __init__(self, milliseconds: list[float]) -> None:
-        self.milliseconds, self.size = milliseconds, 0
-
-    def choose(self, size: int) -> None:
-        self.size = size
-
-    def run(self) -> None:
-        time.sleep(self.milliseconds[self.size] * 1e-3)
+HERE = "tests.evaluation.engines"
 
 
 def timing(milliseconds: float) -> Timing:

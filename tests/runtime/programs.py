@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import ModelProto
 
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
 from ansorpy.graph.memory import ArenaPlan
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.builders import maximum, sum
@@ -136,3 +140,13 @@ def model(
 
 def feed(rng: np.random.Generator) -> Floats:
     return rng.standard_normal((N, K), dtype=np.float32)
+
+
+def plain_model(source: ModelProto, target: str | None = None, **sizes: Any) -> CompiledModel:
+    """The model of *source* with the default schedule of each kernel."""
+    net = partition(optimize(load(source, **sizes)))
+    machine = Target.host() if target is None else Target.parse(target)
+    plain = {
+        w.key: task_of(w.dag, f"task{n}", target=machine) for n, w in enumerate(net.workloads())
+    }
+    return CompiledModel.of(net, plain, target=machine, threads=1)

@@ -17,6 +17,7 @@ from ansorpy.errors import UnsupportedModel, UsageError
 from ansorpy.size_bounds import AnyBound, Bound, bound_flag, bound_text, named_bound
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_loops import expected, floats, looping
+from tests.runtime.programs import plain_model
 from tests.runtime.test_control import TARGETS, compiled
 
 INT32, INT64 = TensorProto.INT32, TensorProto.INT64
@@ -54,7 +55,7 @@ def refused(made: Any, feeds: Mapping[str, Any], said: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_loop_whose_trip_count_is_bounded(target: str | None, tmp_path: Path, rng: Rng) -> None:
     model = counting("n")
-    made = compiled(model, target, bounds={"n": 7})
+    made = plain_model(model, target, bounds={"n": 7})
     library = ap.load(made.export(tmp_path / "net.so"))
     for trips, limit in ((0, 9.0), (1, 9.0), (7, 1e9), (7, 2.5), (5, -1e9)):
         feeds = {"n": np.int64(trips), "x": floats(rng, 3), "limit": np.float32(limit)}
@@ -72,7 +73,7 @@ def test_a_loop_whose_trip_count_is_bounded(target: str | None, tmp_path: Path, 
 def test_a_loop_whose_rows_are_bounded(target: str | None, tmp_path: Path, rng: Rng) -> None:
     """Exactly as many iterations as the bound are right, one more is not."""
     model = counting("")
-    made = compiled(model, target, bounds={"rows": 5})
+    made = plain_model(model, target, bounds={"rows": 5})
     library = ap.load(made.export(tmp_path / "net.so"))
     x = np.zeros(3, np.float32)
     for limit in (0.5, 1.5, 4.5):
@@ -86,7 +87,7 @@ def test_a_loop_whose_rows_are_bounded(target: str | None, tmp_path: Path, rng: 
 
 def test_a_trip_count_that_is_no_bound_ends_a_bounded_loop(rng: Rng) -> None:
     model = counting("n")
-    made = compiled(model, None, bounds={"rows": 4})
+    made = plain_model(model, bounds={"rows": 4})
     for trips in (1, 3, 4, 2**40):
         feeds = {"n": np.int64(trips), "x": -np.ones(3, np.float32), "limit": np.float32(2.5)}
         assert_same(made, model, feeds)
@@ -104,7 +105,7 @@ def test_an_endless_trip_count_is_none(rng: Rng) -> None:
     )  # fmt: skip
     with pytest.raises(UnsupportedModel, match=r"--bound rows=N \(bounds= in Python\)"):
         compiled(model, None)
-    made = compiled(model, None, bounds={"rows": 6})
+    made = plain_model(model, bounds={"rows": 6})
     assert_same(made, model, {"x": np.zeros(3, "f"), "limit": np.float32(3.5)})
 
 
@@ -115,7 +116,7 @@ def test_a_range_of_data(kind: int) -> None:
     model = graph_model(
         nodes, dict.fromkeys(names, ()), ["y"], types=dict.fromkeys([*names, "y"], kind)
     )
-    made = compiled(model, None, bounds={"r": 13})
+    made = plain_model(model, bounds={"r": 13})
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     for ends in ((0, 13, 1), (2, 15, 3), (7, -6, -2), (5, 5, 1), (5, 1, 2), (-3, 10, 1)):
         assert_same(made, model, dict(zip(names, np.asarray(ends, dtype), strict=True)))
@@ -158,7 +159,7 @@ def test_shapes_that_only_a_run_knows(
     case: tuple[ModelProto, AnyBound, list[Any], list[Any]], rng: Rng
 ) -> None:
     model, bound, good, bad = case
-    made = compiled(model, None, bounds={"s": bound})
+    made = plain_model(model, bounds={"s": bound})
     feeds: dict[str, Any] = {
         i.name: floats(rng, *i.shape) if i.dtype == np.float32 else rng.integers(0, 4, i.shape)
         for i in made.get_inputs()
@@ -187,7 +188,7 @@ def test_scales_that_only_a_run_knows(attributes: dict[str, str], rng: Rng) -> N
     model = graph_model(nodes, {"x": shape, "s": (4,)}, ["y"], opset=19)
     # Two axes take twice as long to compile.
     width = 1 if attributes["mode"] == "cubic" or "align_corners" in attributes.values() else 2
-    made = compiled(model, None, bounds={"scales": [(1, 1), (1, 1), (0, 4), (1, width)]})
+    made = plain_model(model, bounds={"scales": [(1, 1), (1, 1), (0, 4), (1, width)]})
     x = floats(rng, *shape)
     scales: list[list[float]] = [[1, 1, 1, 1], [1, 1, 2.25, 1.5], [1, 1, 0.5, 2], [1, 1, 4, 1.2]]
     if "align_corners" not in attributes.values():  # onnxruntime takes the rounded length there
@@ -215,7 +216,7 @@ def test_a_size_that_nodes_compute() -> None:
     model = graph_model(
         nodes, {"lengths": (5,), "x": (2, 1)}, ["y"], held, types={"lengths": INT64}
     )  # fmt: skip
-    made = compiled(model, None, bounds={"longest": 9})
+    made = plain_model(model, bounds={"longest": 9})
     x = np.asarray([[1.5], [2]], np.float32)
     for top in (0, 4, 9):
         assert_same(made, model, {"lengths": np.minimum(np.arange(5), top) * 0 + top, "x": x})

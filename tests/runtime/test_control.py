@@ -15,6 +15,7 @@ from ansorpy.errors import UsageError
 from ansorpy.runtime.compiled import CompiledModel
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_loops import SCAN, STEP, Feeds, expected, floats, growing, looping
+from tests.runtime.programs import plain_model
 
 TARGETS = [
     None, pytest.param("c", marks=pytest.mark.skipif(shutil.which("cc") is None, reason="no cc")),
@@ -22,6 +23,7 @@ TARGETS = [
 
 
 def compiled(model: ModelProto, target: str | None, **arguments: Any) -> CompiledModel:
+    """*model* with the kernels that users get; most tests need plain ones only."""
     return ap.compile(model, effort="none", threads=1, target=target, **arguments)
 
 
@@ -57,7 +59,7 @@ def test_a_scan_of_any_length(target: str | None, tmp_path: Path, rng: np.random
         {"w": floats(rng, 3, 5), "r": floats(rng, 5, 5)}, kind="Scan", num_scan_inputs=2,
         scan_input_directions=[1, 0], scan_output_directions=[1, 0],
     )  # fmt: skip
-    made = compiled(model, target, dims={"t": (0, 30), "b": (1, 4)})
+    made = plain_model(model, target, dims={"t": (0, 30), "b": (1, 4)})
     library = ap.load(made.export(tmp_path / "net.so"))
     for steps, batch in ((0, 1), (1, 2), (7, 4), (30, 3)):
         feeds = {
@@ -90,7 +92,7 @@ def test_branches_in_a_loop(target: str | None, rng: np.random.Generator) -> Non
         {"n": (), "x": (6,)}, ["y"], {"half": np.asarray(0.5, np.float32)},
         types={"n": TensorProto.INT64},
     )  # fmt: skip
-    made = compiled(model, target)
+    made = plain_model(model, target)
     for trips in (0, 1, 5, 6):
         assert_same(made, model, {"n": np.int64(trips), "x": np.abs(floats(rng, 6))})
     if target is None:
@@ -124,7 +126,7 @@ def test_a_loop_over_rows_that_a_run_counts(
         {"one": np.asarray([1]), "zero": np.asarray(0, np.float32)},
         types={"n": TensorProto.INT64},
     )  # fmt: skip
-    made = compiled(model, target)
+    made = plain_model(model, target)
     library = ap.load(made.export(tmp_path / "net.so"))
     for trips in (0, 1, 4):
         x = floats(rng, 6, 5)
@@ -137,7 +139,7 @@ def test_a_loop_over_rows_that_a_run_counts(
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_condition_decides_how_many_rows_there_are(target: str | None, tmp_path: Path) -> None:
     model = growing(9)
-    made = compiled(model, target)
+    made = plain_model(model, target)
     library = ap.load(made.export(tmp_path / "net.so"))
     for scale, rows in ((0.5, 9), (2, 6), (99, 1), (3, 4)):
         feeds = {"x": np.asarray([scale, 1, 0.25], np.float32)}
@@ -168,7 +170,7 @@ def test_loops_read_what_is_counted(
     model = graph_model(
         nodes, {"x": (4, 3), "v": (3,)}, ["sum", "y"], {"zero": np.zeros((), np.float32)}
     )
-    made = compiled(model, target)
+    made = plain_model(model, target)
     library = ap.load(made.export(tmp_path / "net.so"))
     for shift in (-9, 0, 0.5):
         feeds = {"x": floats(rng, 4, 3), "v": floats(rng, 3) + np.float32(shift)}
@@ -178,15 +180,17 @@ def test_loops_read_what_is_counted(
     assert total == 0 and rows.shape == (0, 3)  # onnxruntime divides by zero
 
 
-@pytest.mark.parametrize(("kind", "rows"), [("LSTM", "batch"), ("GRU", 3)])
+@pytest.mark.parametrize(
+    ("kind", "rows", "direction"), [("LSTM", "batch", "reverse"), ("GRU", 3, "bidirectional")]
+)
 def test_recurrent_networks_of_any_length(
-    kind: str, rows: int | str, tmp_path: Path, rng: np.random.Generator
+    kind: str, rows: int | str, direction: str, tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    gates = {"LSTM": 4, "GRU": 3}[kind]
+    gates, ways = {"LSTM": 4, "GRU": 3}[kind], 1 + (direction == "bidirectional")
     names = ["x", "w", "r", "b", "n"]
-    one = node(kind, names, ["y", "last"], hidden_size=6, direction="bidirectional")
-    held = {"w": floats(rng, 2, gates * 6, 5), "r": floats(rng, 2, gates * 6, 6),
-            "b": floats(rng, 2, gates * 12)}  # fmt: skip
+    one = node(kind, names, ["y", "last"], hidden_size=6, direction=direction)
+    held = {"w": floats(rng, ways, gates * 6, 5), "r": floats(rng, ways, gates * 6, 6),
+            "b": floats(rng, ways, gates * 12)}  # fmt: skip
     model = graph_model(
         [one], {"x": ("steps", rows, 5), "n": (rows,)}, ["y", "last"], held,
         types={"n": TensorProto.INT32},

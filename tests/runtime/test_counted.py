@@ -11,17 +11,12 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 import ansorpy as ap
-from ansorpy.frontend.onnx import load
-from ansorpy.graph import Network, optimize, partition
-from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.ports import CTensor
 from ansorpy.runtime.status import Status
-from ansorpy.target import Target
 from tests.codegen.c.compiled import needs_cc
 from tests.frontend.models import graph_model, node
-from tests.runtime.programs import task_of
+from tests.runtime.programs import plain_model
 from tests.runtime.test_sized import c_library, tensors
 
 Rng = np.random.Generator
@@ -57,18 +52,6 @@ def expected(x: Array) -> list[Array]:
     return [np.concatenate([twice, shares]), np.asarray(np.nonzero(keeps)), np.asarray(twice.shape)]
 
 
-def compiled(model: ModelProto, target: str = "host", **ranges: tuple[int, int]) -> CompiledModel:
-    network = partition(optimize(load(model, dims=ranges)))
-    machine = Target.host() if target == "host" else Target.parse(target)
-    return CompiledModel.of(network, tasks(network, machine), target=machine, threads=1)
-
-
-def tasks(network: Network, target: Target) -> dict[str, CompiledTask]:
-    return {
-        w.key: task_of(w.dag, f"task{n}", target=target) for n, w in enumerate(network.workloads())
-    }
-
-
 def drawn(share: float, rng: Rng, rows: int = ROWS) -> Array:
     """Rows of which this share has a sum above 0."""
     x = np.abs(rng.standard_normal((rows, COLUMNS))).astype(np.float32)
@@ -84,7 +67,7 @@ def assert_right(model: Model, rng: Rng, rows: int = ROWS) -> None:
 
 
 def test_a_model_returns_outputs_of_the_sizes_it_counted(rng: Rng, tmp_path: Path) -> None:
-    model = compiled(chosen())
+    model = plain_model(chosen())
     assert_right(model, rng)
     assert [list(map(str, port.shape)) for port in model.get_outputs()][0] == [
         "2*kept.count", "5"
@@ -96,7 +79,7 @@ def test_a_model_returns_outputs_of_the_sizes_it_counted(rng: Rng, tmp_path: Pat
 
 
 def test_what_is_counted_may_depend_on_what_a_call_states(rng: Rng, tmp_path: Path) -> None:
-    model = compiled(chosen("rows"), rows=(1, 9))
+    model = plain_model(chosen("rows"), dims={"rows": (1, 9)})
     loaded = ap.load(model.export(tmp_path / "net.so"))
     for rows in (1, 4, 9):
         assert_right(model, rng, rows)
@@ -111,7 +94,7 @@ class Stopping(np.ndarray):
 
 
 def test_a_stopped_call_leaves_room_for_the_results_of_the_next_one(rng: Rng) -> None:
-    model = compiled(chosen())
+    model = plain_model(chosen())
     both = np.zeros((2 * ROWS, COLUMNS), np.float32).view(Stopping)
     with pytest.raises(KeyboardInterrupt):
         model.run(["both"], {"x": drawn(0.0, rng)}, [both])
@@ -122,13 +105,13 @@ def test_a_stopped_call_leaves_room_for_the_results_of_the_next_one(rng: Rng) ->
 @pytest.mark.parametrize("rows", [ROWS, "rows"])
 def test_c_files_count_too(rows: int | str, rng: Rng, tmp_path: Path) -> None:
     ranges = {} if rows == ROWS else {"rows": (1, 9)}
-    model = compiled(chosen(rows), "c", **ranges)
+    model = plain_model(chosen(rows), "c", dims=ranges)
     assert_right(model, rng)
     assert_right(ap.load(c_library(tmp_path, model)), rng)
 
 
 def test_a_caller_in_c_gives_room_for_the_largest_size(rng: Rng, tmp_path: Path) -> None:
-    library = ctypes.CDLL(str(compiled(chosen()).export(tmp_path / "net.so")))
+    library = ctypes.CDLL(str(plain_model(chosen()).export(tmp_path / "net.so")))
     assert library.net_init() == Status.OK
     x = drawn(0.5, rng)
     given, made = tensors([x.shape], [x]), (CTensor * 3)()

@@ -13,13 +13,10 @@ from onnx import ModelProto, TensorProto, parser
 import ansorpy as ap
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
-from ansorpy.graph import optimize, partition
-from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.target import Target
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_loops import expected, floats, looping
+from tests.runtime.programs import plain_model
 from tests.runtime.test_control import TARGETS
-from tests.runtime.test_counted import tasks
 
 Rng = np.random.Generator
 
@@ -40,13 +37,6 @@ CHOOSING = """step (int64 i, bool c, float[3] v) => (bool go, float[3] w, float 
 CONSTANTS = {"zero": np.float32(0), "half": np.float32(0.25), "axes": np.asarray([0])}
 
 
-def compiled(model: ModelProto, target: str | None, **arguments: Any) -> CompiledModel:
-    """*model* with a plain program for each kernel."""
-    network = partition(optimize(load(model, **arguments)))
-    machine = Target.host() if target is None else Target.parse(target)
-    return CompiledModel.of(network, tasks(network, machine), target=machine, threads=1)
-
-
 def assert_same(made: Any, model: ModelProto, feeds: Mapping[str, Any]) -> None:
     for got, want in zip(made.run(None, feeds), expected(model, feeds), strict=True):
         assert got.shape == want.shape
@@ -58,7 +48,7 @@ def test_each_iteration_chooses(target: str | None, tmp_path: Path, rng: Rng) ->
     model = looping(
         CHOOSING, {"n": (), "x": (3,)}, ["n", "", "x"], ["last", "rows"], CONSTANTS,
     )  # fmt: skip
-    made = compiled(model, target, bounds={"n": 9})
+    made = plain_model(model, target, bounds={"n": 9})
     library = ap.load(made.export(tmp_path / "net.so"))
     for trips in (1, 4, 9):
         feeds = {"n": np.int64(trips), "x": np.abs(floats(rng, 3)) - 0.3}
@@ -89,7 +79,7 @@ def test_rows_of_a_scan_of_any_length(target: str | None, rng: Rng) -> None:
     model = graph_model(
         nodes, {"s0": (5,), "xs": (6, "t")}, ["last", "first", "second"], held
     )  # fmt: skip
-    made = compiled(model, target, dims={"t": (1, 3)})
+    made = plain_model(model, target, dims={"t": (1, 3)})
     for width in (1, 2, 3):
         assert_same(made, model, {"s0": floats(rng, 5), "xs": floats(rng, 6, width)})
 
@@ -126,7 +116,7 @@ def test_loops_and_branches_over_what_is_counted(target: str | None, rng: Rng) -
         [node("Loop", ["n", "", "x"], ["y"], body=body)], {"n": (), "x": (4,)}, ["y"], held,
         types={"n": TensorProto.INT64},
     )  # fmt: skip
-    made = compiled(model, target)
+    made = plain_model(model, target)
     for trips in (0, 1, 5, 8):
         assert_same(made, model, {"n": np.int64(trips), "x": floats(rng, 4)})
 
@@ -155,7 +145,7 @@ def test_iterations_that_an_inner_loop_counts(rng: Rng) -> None:
         [node("Loop", ["n", "", "x"], ["y"], body=body)], {"n": (), "x": ()}, ["y"], held,
         types={"n": TensorProto.INT64},
     )  # fmt: skip
-    made = compiled(model, None)
+    made = plain_model(model)
     for trips in (1, 5, 6):
         assert_same(made, model, {"n": np.int64(trips), "x": np.asarray(rng.random(), "f")})
 
@@ -165,7 +155,7 @@ def test_open_sizes_do_not_leave_an_iteration() -> None:
     rows = rows.replace("k = Mul(row, half)", "k = Identity(half)")
     model = looping(rows, {"n": (), "x": (3,)}, ["n", "", "x"], ["last", "rows"], CONSTANTS)
     with pytest.raises(UnsupportedModel) as caught:
-        compiled(model, None, bounds={"n": 9})
+        plain_model(model, bounds={"n": 9})
     [row] = caught.value.rows
     assert row.attribute == "rows float32[places.count]"
     assert row.advice == "their sizes may not depend on data"

@@ -259,7 +259,7 @@ def test_a_library_that_is_replaced_while_it_is_read_is_refused(
 
 def test_a_library_is_unloaded_with_its_last_model(rng: Rng, tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/task"))
-    for number in range(3):
+    for number in range(2):
         layers = exported(rng, tmp_path)
         model = load(tmp_path / "net.so")
         x, results = programs.feed(rng), [np.empty(p.shape, p.dtype) for p in model.get_outputs()]

@@ -21,15 +21,20 @@ from ansorpy.search.strategies.one_shot import OneShot
 from ansorpy.search.strategies.protuner import ProTuner
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.rl import ReinforcedSearch
+from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategies.sequence import Then
 from ansorpy.search.strategies.tuna import Tuna
 from ansorpy.search.strategy import Strategy
 from ansorpy.tasks.predict import PredictOptions
 
-__all__ = ["EVOLUTION", "PREDICTION", "SAMPLING", "TREES", "small_strategy"]
+__all__ = [
+    "DRAWING", "EVOLUTION", "PREDICTION", "RANKED_SAMPLING", "SAMPLING", "TREES", "small_strategy",
+]  # fmt: skip
 
 EVOLUTION = partial(Evolution, sketches=2, scouts=3, population=64, generations=1)
 SAMPLING = partial(RandomSearch, sketches=1, population=16)
+DRAWING = partial(RandomSearch, sketches=4, population=32)
+RANKED_SAMPLING = partial(Sampling, sketches=4, population=64)
 PREDICTION = partial(PredictOptions, sketches=3, population=64, generations=1)
 TREES = partial(BoostedTrees, BoostedOptions(8))
 ANNEALING = partial(Annealing, sketches=2, chains=32, steps=4)
@@ -38,8 +43,8 @@ SMALL: Mapping[str, Callable[[], Strategy]] = {
     "evolution_droplet": lambda: Then(EVOLUTION(), 8, Droplet()),
     "annealing": ANNEALING,
     "one_shot": lambda: OneShot(search=ANNEALING()),
-    "heron": partial(Heron, sketches=2, population=32, parents=16, generations=2),
-    "beam": partial(Beam, width=2, rollouts=12),
+    "heron": partial(Heron, sketches=2, renewed=1, population=24, parents=8, generations=1),
+    "beam": partial(Beam, width=2, rollouts=8),
     "protuner": partial(ProTuner, trees=2, explorations=4, rollouts=16),
     "tuna": partial(Tuna, sketches=2, population=16, steps=3),
     "chameleon": partial(Chameleon, sketches=2, chains=32, steps=4),

@@ -19,7 +19,7 @@ from tests.search.asking import (
 def test_it_finds_better_programs_than_drawing_at_random() -> None:
     ratios = [
         distance_measured(Genetic, seed) / distance_measured(RandomSearch, seed)
-        for seed in range(3)
+        for seed in range(2)
     ]
     assert np.mean(ratios) < 0.85
 

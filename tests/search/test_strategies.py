@@ -217,10 +217,10 @@ def test_annealing_finds_what_sampling_as_much_does_not() -> None:
     """Same number of model calls, same placed sketches to choose from."""
 
     def best(steps: int, chains: int, seed: int) -> float:
-        strategy = Annealing(chains=chains, steps=steps)
+        strategy = Annealing(sketches=4, chains=chains, steps=steps)
         return max(c.score for c in strategy.ask(context(seed, n=384), 8).best)
 
-    gains = [best(12, 64, s) / best(0, 13 * 64, s) for s in range(2)]
+    gains = [best(12, 48, s) / best(0, 13 * 48, s) for s in range(2)]
     assert np.mean(gains) > 1.0
 
 
@@ -238,7 +238,7 @@ def test_chains_climb_when_cold_and_wander_when_hot() -> None:
 
 
 def test_the_better_chains_go_on() -> None:
-    at, strategy = context(), Annealing(chains=64, steps=2)
+    at, strategy = context(), Annealing(sketches=4, chains=32, steps=2)
     before = strategy.ask(at, 8)
     at.note(before.best[:8])
     after = strategy.ask(at, 8)

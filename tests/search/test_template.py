@@ -78,7 +78,7 @@ def trials_to(best_s: float, strategy: Callable[[], Strategy], seed: int) -> int
 def test_annealing_under_the_model_finds_the_best_before_random_drawing() -> None:
     best = min(searched(512, Grid, 50))
     needed = [
-        np.median([trials_to(best, strategy, seed) for seed in range(5)])
+        np.median([trials_to(best, strategy, seed) for seed in range(3)])
         for strategy in (lambda: Annealing(chains=64, steps=6), RandomSearch)
     ]
     assert needed[0] < needed[1]

@@ -34,6 +34,7 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
+from tests.search.small import TREES
 from tests.search.tasks import dense_relu, matmul, sampler, scale
 
 
@@ -58,7 +59,7 @@ def search(
 ) -> TaskSearch:
     options = SearchOptions(strategy=strategy, transfer=TRANSFERS.one(transfer), seed=seed)
     trials = MeasuredTrials(runner, database)
-    return TaskSearch(task, sampler(task), BoostedTrees(), trials, options)
+    return TaskSearch(task, sampler(task), TREES(), trials, options)
 
 
 def rounds(found: TaskSearch, trials: int) -> TaskSearch:
@@ -69,7 +70,7 @@ def rounds(found: TaskSearch, trials: int) -> TaskSearch:
 
 def context(task: Task, source: SketchSource, database: Database) -> tuple[Context, KnownTrials]:
     rng = np.random.default_rng(0)
-    return Context(task, source, BoostedTrees(), rng), KnownTrials(database)
+    return Context(task, source, TREES(), rng), KnownTrials(database)
 
 
 WITH_ANY_MODEL = [name for name in TRANSFERS.names if name != "momentum"]
@@ -80,22 +81,22 @@ WITH_ANY_MODEL = [name for name in TRANSFERS.names if name != "momentum"]
 def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfer: str) -> None:
     task, runner = dense_relu(48, 48, 48), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
-        before = rounds(search(task, database, runner, strategy=Sampling), 24)
+        before = rounds(search(task, database, runner, strategy=Sampling), 16)
     with Database(tmp_path / "a.db") as database:
         found = search(task, database, runner, transfer=transfer, strategy=Hearing)
         found.resume()
         assert isinstance(found.strategy, Hearing)
         heard = {c.key for c, _ in found.strategy.told}
         marked = set(found.context.measured)
-        assert found.history.trials == 24 and found.history.best_s == before.history.best_s
+        assert found.history.trials == 16 and found.history.best_s == before.history.best_s
         assert (found.history.since_gain, found.history.rounds) == (0, 0)
         assert [str(b.state.history) for b in found.history.finalists] == [
             str(b.state.history) for b in before.history.finalists
         ]
-        rounds(found, 32)
+        rounds(found, 24)
     defaults = "" in runner.seen
-    assert len(runner.seen) == len(set(runner.seen)) == 32
-    assert len(marked) == 24 - defaults
+    assert len(runner.seen) == len(set(runner.seen)) == 24
+    assert len(marked) == 16 - defaults
     assert heard == (marked if TRANSFERS.one(transfer).own else set())
 
 
@@ -130,11 +131,11 @@ def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
 
     monkeypatch.setattr(PlacedSketch, "resolve", picky)
     with Database(tmp_path / "a.db") as database:
-        before = rounds(search(task, database, runner, strategy=Sampling), 32)
+        before = rounds(search(task, database, runner, strategy=Sampling), 24)
         count, reason = database.failures(task.key)[TrialKind.LOWER_ERROR]
         assert count == len(refused) == before.history.failures[TrialKind.LOWER_ERROR] > 0
-        assert reason == "there is no such loop" and database.trials(task.key) == 32
-        assert len(database.samples.known(task.key, version)) == 32
+        assert reason == "there is no such loop" and database.trials(task.key) == 24
+        assert len(database.samples.known(task.key, version)) == 24
     with Database(tmp_path / "a.db") as database:
         found = search(task, database, runner, strategy=Sampling)
         found.resume()
@@ -256,7 +257,7 @@ def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> 
         nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(*given)]
         reuse = SearchOptions(transfer=ScheduleReuse(neighbours=1))
         trials = MeasuredTrials(runner, database)
-        found = TaskSearch(new, sampler(new), BoostedTrees(), trials, reuse)
+        found = TaskSearch(new, sampler(new), TREES(), trials, reuse)
         for _ in range(1 + len(nearest)):
             found.step(2)
         assert len(nearest) > 2 and set(nearest) <= set(runner.seen)
@@ -319,7 +320,7 @@ def test_programs_of_earlier_trials_have_scores_of_todays_model_too() -> None:
     task = dense_relu(32, 48, 24)
     options = SearchOptions(strategy=Hearing, transfer=Offering())
     found = TaskSearch(
-        task, sampler(task), BoostedTrees(), MeasuredTrials(FormulaRunner(), Database()), options
+        task, sampler(task), TREES(), MeasuredTrials(FormulaRunner(), Database()), options
     )
     found.step(8)
     assert isinstance(found.strategy, Hearing)

@@ -28,8 +28,8 @@ def test_it_climbs_further_than_as_many_samples_do() -> None:
         return max(c.score for c in strategy.ask(context(seed, n=384), 8).best)
 
     gains = [
-        best(Tuna(sketches=4, population=32, steps=12), s)
-        / best(Tuna(sketches=4, population=32 * 13, steps=0), s)
+        best(Tuna(sketches=4, population=16, steps=8), s)
+        / best(Tuna(sketches=4, population=16 * 9, steps=0), s)
         for s in range(2)
     ]
     assert np.mean(gains) > 1.0

@@ -60,12 +60,12 @@ def replayed(path: Path, run: int) -> Rerun:
 
 def tune_with_model(path: Path) -> SavedModel:
     """Record two runs in the database *path*; the second starts from a model of the first."""
-    tune(path, 24, TuneOptions(SEARCH))
+    tune(path, 12, TuneOptions(SEARCH, model=TREES))
     with Database(path) as database:
         taught = load_trials(database, TASK.target)
     taught.refit()
     given = SavedModel.of(taught, TASK.target.family)
-    tune(path, 40, TuneOptions(SEARCH, model=given))
+    tune(path, 20, TuneOptions(SEARCH, model=given))
     return given
 
 
@@ -73,7 +73,7 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
     path = tmp_path / "tune.db"
     given = tune_with_model(path)
     again = replayed(path, 2)
-    assert (again.divergence, again.trials) == ("", 16)
+    assert (again.divergence, again.trials) == ("", 8)
     with Database(path) as database:
         assert database.models.get(given.digest) == given.text()
         execute(database.path, "DELETE FROM models")
@@ -121,4 +121,4 @@ def test_a_run_of_another_user_is_replayed_with_its_model(
     monkeypatch.undo()
     with Database(path, believe=Believe.ALL) as database:
         [again] = rerun(database, 2, NoBuilds())
-    assert (again.divergence, again.trials) == ("", 16)
+    assert (again.divergence, again.trials) == ("", 8)

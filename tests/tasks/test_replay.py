@@ -112,33 +112,33 @@ def test_noise_failures_and_the_clock_come_from_the_events(path: Path) -> None:
     def crashes(state: State, number: int) -> MeasureResult | None:
         return MeasureResult(TrialKind.CRASH, reason="signal 11") if number % 7 == 3 else None
 
-    tune(path, Budget(trials=18, time_limit_s=1000), FormulaRunner(noise=0.3, fails=crashes))
+    tune(path, Budget(trials=12, time_limit_s=1000), FormulaRunner(noise=0.3, fails=crashes))
     before = path.read_bytes()
     again = replayed(path)
     assert again.divergence == "" and again.ended == "complete"
-    assert (again.followed, again.trials) == (again.events, 18)
+    assert (again.followed, again.trials) == (again.events, 12)
     assert [task.program != "" for task in again.tasks] == [True, True]
-    assert repr(again).startswith("<Rerun of run 1, complete: 18 trials, ")
+    assert repr(again).startswith("<Rerun of run 1, complete: 12 trials, ")
     assert path.read_bytes() == before
 
 
 def test_a_run_that_prepared_its_rounds_ahead_replays(path: Path) -> None:
     ahead = replace(QUICK, ahead=True)
-    tune(path, Budget(trials=28, time_limit_s=1000), FormulaRunner(noise=0.3), ahead)
+    tune(path, Budget(trials=16, time_limit_s=1000), FormulaRunner(noise=0.3), ahead)
     again = replayed(path, options=ahead)
-    assert again.divergence == "" and again.trials == 28
+    assert again.divergence == "" and again.trials == 16
     with pytest.raises(UsageError, match="differ from those of run 1: ahead"):
         replayed(path)
-    tune(path, Budget(trials=36, time_limit_s=1000), FormulaRunner(noise=0.3))
+    tune(path, Budget(trials=20, time_limit_s=1000), FormulaRunner(noise=0.3))
     assert replayed(path, 2).divergence == ""
 
 
 def test_a_resumed_run_starts_from_what_there_was_then(path: Path) -> None:
-    for number, trials in enumerate((8, 13, 18)):
+    for number, trials in enumerate((6, 9, 12)):
         tune(path, Budget(trials=trials), FormulaRunner(noise=0.3, seed=number))
     again = [replayed(path, run) for run in (1, 2, 3)]
     assert [a.divergence for a in again] == ["", "", ""]
-    assert [a.trials for a in again] == [8, 5, 5]
+    assert [a.trials for a in again] == [6, 3, 3]
 
 
 def test_a_definition_that_repeats_itself_replays(path: Path) -> None:
@@ -151,9 +151,9 @@ def test_a_definition_that_repeats_itself_replays(path: Path) -> None:
     y = compute((32, 64), lambda i, j: (x[i, j] - mean[i]) / sqrt(squares[i]), name="y")
     tasks = entries(Task(ComputeDAG([y]), Target.parse("x86-64-v4"), 2, name="normalize"))
     with Database(path) as database:
-        tune_tasks(tasks, Budget(trials=12), FormulaRunner(), database=database, options=QUICK)
+        tune_tasks(tasks, Budget(trials=8), FormulaRunner(), database=database, options=QUICK)
     again = replayed(path)
-    assert (again.divergence, again.trials) == ("", 12)
+    assert (again.divergence, again.trials) == ("", 8)
 
 
 def test_a_run_beside_another_tuner_replays(path: Path) -> None:
@@ -174,9 +174,9 @@ def test_a_run_beside_another_tuner_replays(path: Path) -> None:
                     other.complete(record, MeasureResult(TrialKind.OK, (1e-3,)))
             return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
 
-    tune(path, Budget(trials=16), Rival(noise=0.3))
+    tune(path, Budget(trials=10), Rival(noise=0.3))
     again = replayed(path)
-    assert again.divergence == "" and again.trials == 16
+    assert again.divergence == "" and again.trials == 10
 
 
 def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
@@ -248,9 +248,9 @@ def test_parts_chosen_by_name_are_found_again(
         STRATEGIES.factory(strategy), SELECTORS.one(selector), TRANSFERS.one(transfer), seed=3
     )
     options = TuneOptions(search, SCHEDULERS.factory(scheduler), model=MODELS.factory(model))
-    tune(path, Budget(trials=12), FormulaRunner(noise=0.2), options)
+    tune(path, Budget(trials=8), FormulaRunner(noise=0.2), options)
     again = replayed(path, options=None)
-    assert (again.divergence, again.trials) == ("", 12)
+    assert (again.divergence, again.trials) == ("", 8)
 
 
 class Sampling(FormulaRunner):
@@ -264,14 +264,14 @@ class Sampling(FormulaRunner):
 
 def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Path) -> None:
     droplet = TuneOptions(SearchOptions(STRATEGIES.factory("droplet"), seed=3))
-    tune(path, Budget(trials=16), Sampling(noise=0.1), droplet)
+    tune(path, Budget(trials=10), Sampling(noise=0.1), droplet)
     with Database(path) as database:
         tells = [event for event in database.sessions.events(1) if event.kind == "tell"]
         told = TypeAdapter(list[list[int]]).validate_python([e.body["results"] for e in tells])
         records = [database.record(number) for batch in told for number in batch]
     assert {len(record.seconds) for record in records} == {4}
     again = replayed(path, options=None)
-    assert (again.divergence, again.trials) == ("", 16)
+    assert (again.divergence, again.trials) == ("", 10)
 
 
 def test_a_run_for_several_networks_is_replayed_with_their_aims(path: Path) -> None:
@@ -281,9 +281,9 @@ def test_a_run_for_several_networks_is_replayed_with_their_aims(path: Path) -> N
     )
     search = SearchOptions(STRATEGIES.factory("random"), seed=3)
     options = TuneOptions(search, objective=OBJECTIVES.one("latency_bounds"), networks=networks)
-    tune(path, Budget(trials=12), FormulaRunner(noise=0.2), options)
+    tune(path, Budget(trials=8), FormulaRunner(noise=0.2), options)
     again = replayed(path, options=None)
-    assert (again.divergence, again.trials) == ("", 12)
+    assert (again.divergence, again.trials) == ("", 8)
 
 
 def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:

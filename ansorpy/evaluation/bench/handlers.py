@@ -9,12 +9,14 @@ from math import inf
 from pkgutil import resolve_name
 from threading import Barrier
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansorpy.errors import AnsorpyError
-from ansorpy.evaluation.engines.protocol import Engine
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
+
+if TYPE_CHECKING:  # it loads the importer, which not all engines need
+    from ansorpy.evaluation.engines.protocol import Engine
 
 __all__ = ["burst", "bursts", "make_handlers", "opened", "reporting"]
 

@@ -20,17 +20,18 @@ from ansorpy.rates import Rates
 from ansorpy.target import MIB, Target, machine_name
 from ansorpy.writable import replacing
 
-__all__ = ["calibrated", "kept_rates", "measure_rates", "rates_file"]
+__all__ = ["MOST_BYTES", "PASSES", "calibrated", "kept_rates", "measure_rates", "rates_file"]
 
 _FORMAT = "ansorpy-rates-2"
 """Incremented whenever a rate is measured in another way."""
 
-_PASSES = 3
+PASSES = 3
 """Number of measurements of each rate of a core and its caches; the best counts, because
 disturbances only slow down."""
 
 _L1_BYTES = 16 << 10
-_MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 30
+"""The largest buffer that is read from memory."""
 
 
 def calibrated(target: Target, *, again: bool = False) -> Target:
@@ -115,7 +116,7 @@ def measure_rates() -> Rates:
 
 
 def _best(measure: Callable[[], float]) -> float:
-    return max(measure() for _ in range(_PASSES))
+    return max(measure() for _ in range(PASSES))
 
 
 def _last_cache(host: Target, cores: int) -> tuple[float, float]:
@@ -136,7 +137,7 @@ def _memory_bytes(host: Target, cores: int) -> int:
     At most sixteen cores share one last-level cache; each such group has its own.
     """
     groups = -(-cores // 16)
-    wanted = min(4 * groups * max(host.l3_bytes, cores * host.l2_bytes, 16 * MIB), _MOST_BYTES)
+    wanted = min(4 * groups * max(host.l3_bytes, cores * host.l2_bytes, 16 * MIB), MOST_BYTES)
     with suppress(ValueError, OSError, AttributeError):
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         wanted = min(wanted, free // 4)

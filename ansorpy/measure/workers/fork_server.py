@@ -29,12 +29,12 @@ from pydantic import BaseModel, ConfigDict
 from ansorpy.measure.workers import worker
 from ansorpy.measure.workers.processes import die_with_parent
 
-__all__ = ["DESCRIPTORS", "MOST_BYTES", "Order", "main"]
+__all__ = ["DESCRIPTORS", "MOST_BYTES", "PRELOADED", "Order", "main"]
 
 DESCRIPTORS = ("requests", "answers", "stderr", "folder", "status")
 """What is sent along: the worker's two pipes, its stderr and working folder, and a socket."""
 MOST_BYTES = 1 << 16
-_PRELOADED = (
+PRELOADED: tuple[str, ...] = (
     "ansorpy.measure.run.handlers",
     "ansorpy.measure.build.handlers",
     "ansorpy.measure.proofs.handlers",
@@ -77,7 +77,7 @@ def main(argv: list[str]) -> int:
     # Threads of imported libraries, as Arrow's allocator has, are idle and prepared for forks.
     warnings.filterwarnings("ignore", ".*use of fork", DeprecationWarning)
     gc.disable()  # what is imported stays
-    for module in _PRELOADED:
+    for module in PRELOADED:
         # The worker that needs it will say why it cannot be imported.
         with suppress(Exception):
             importlib.import_module(module)

@@ -32,7 +32,8 @@ def _fails(state: State, number: int) -> MeasureResult | None:
 def tune(path: Path, trials: int, tasks: tuple[Task, ...] = TASKS) -> None:
     """Search for programs of *tasks* with made-up times."""
     network = TunedNetwork(CALLS[: len(tasks)], name="a </script> network")
-    options = TuneOptions(SearchOptions(EVOLUTION, seed=5), model=TREES, networks=(network,))
+    search = SearchOptions(EVOLUTION, seed=5)
+    options = TuneOptions(search, model=TREES, networks=(network,), round_size=5)
     entries = [WeightedTask(t, sampler(t), n) for t, n in zip(tasks, CALLS, strict=False)]
     runner = FormulaRunner(noise=0.2, fails=_fails)
     with Database(path) as database:
@@ -41,10 +42,10 @@ def tune(path: Path, trials: int, tasks: tuple[Task, ...] = TASKS) -> None:
 
 @pytest.fixture(scope="session")
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of the database; its first run made 30 trials, the second 24 more."""
+    """The path of the database; each of its runs made 15 trials."""
     path = tmp_path_factory.mktemp("page") / "tune.db"
+    tune(path, 15)
     tune(path, 30)
-    tune(path, 54)
     return path
 
 

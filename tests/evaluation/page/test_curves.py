@@ -31,7 +31,7 @@ def test_the_curve_of_a_network_is_the_sum_of_its_calls(database: Database) -> N
     first = [task_curve(run.of(number))[1] or inf for number in range(len(TASKS))]
     assert curve.best_s == pytest.approx(sum(n * s for n, s in zip(CALLS, best, strict=True)))
     assert curve.first_s == pytest.approx(sum(n * s for n, s in zip(CALLS, first, strict=True)))
-    assert curve.points[-1].trials == 54
+    assert curve.points[-1].trials == 30
     [network] = run.networks
     assert called(run, network, best) == list(CALLS)
 

@@ -28,7 +28,7 @@ from tests.measure.planted import planted
 
 DAG = matmul(64, 40, 17)
 TASK = task_of(DAG)
-FACTORS = list(range(2, 30))
+FACTORS = list(range(2, 22))
 STATES = [tiled(DAG, factor) for factor in FACTORS]
 HASTY = Patience(rejoin_s=0.0, look_s=0.0)
 EVEN = speeds(a=1.0, b=1.0, c=1.0)
@@ -277,6 +277,7 @@ class Rejoining(SimulatedFleet):
         return super().nodes(task)
 
 
+@pytest.mark.usefixtures("clock")
 def test_nodes_lost_between_two_batches_are_waited_for():
     fleet = Returning(["a"], EVEN)
     with FleetRunner(fleet, patience=Patience(rejoin_s=60.0)) as runner:
@@ -412,6 +413,7 @@ def test_an_answer_that_came_while_nobody_looked_counts():
     assert all(r.ok for r in measure(fleet, options=BRISK, patience=overdue))
 
 
+@pytest.mark.usefixtures("clock")
 def test_lost_nodes_are_waited_for_while_one_that_cannot_work_is_there():
     def fate(node: str, kind: str, states: Sequence[State]) -> bool:
         return node == "a" and kind == "measure"

@@ -15,6 +15,7 @@ from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.run import client
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
@@ -35,7 +36,11 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuRunner]:
     options = MeasureOptions(run_timeout_s=0.4, policy=policy, lock_folder=folder)
     gpus = [Gpu(number, place) for number, place in enumerate(PLACES)]
     module = "tests.measure.gpu.simulated"
-    with GpuRunner(gpus, options, BUILDER, module=module) as runner:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        GpuRunner(gpus, options, BUILDER, module=module) as runner,
+    ):
+        patch.setattr(client, "CREDIT_S", 1.0)  # what hangs ends sooner
         yield runner
 
 

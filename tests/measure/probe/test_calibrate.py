@@ -13,7 +13,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.probe.calibrate import calibrated, kept_rates, rates_file
 from ansorpy.rates import Rates
-from ansorpy.target import Target
+from ansorpy.target import MIB, Target
 
 RATES = Rates(4e9, 2.0, 2.5, 1.0, 60.0, 25.0, 1e11, 3e10, 5e10, 1e-6)
 
@@ -87,7 +87,11 @@ def test_measuring_can_be_turned_off(probes: list[Rates], monkeypatch: pytest.Mo
     assert calibrated(Target.host()).rates is None
 
 
-def test_a_probe_gives_rates_that_survive_being_written() -> None:
+def test_a_probe_gives_rates_that_survive_being_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calibrate, "PASSES", 1)
+    monkeypatch.setattr(calibrate, "MOST_BYTES", 64 * MIB)
     rates = calibrate.measure_rates()
     assert Rates.from_dict(json.loads(json.dumps(rates.to_dict()))) == rates
     assert 1e8 < rates.clock_hz < 1e10 and 0.1 < rates.vector_ops_per_cycle < 16

@@ -30,6 +30,7 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
+from ansorpy.measure.run import client
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
@@ -40,6 +41,7 @@ from ansorpy.target import Target
 from tests.measure.check.test_compare import cancelled
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.planted import PlantedBuilder, doubling, planted_state
+from tests.measure.workers.bare_server import BARE
 from tests.waiting import comes_true
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
@@ -51,7 +53,8 @@ TASK = task_of(DAG)
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRunner]:
     folder, policy = tmp_path_factory.mktemp("locks"), TimingPolicy(rounds=5)
     options = MeasureOptions(run_timeout_s=0.5, policy=policy, lock_folder=folder)
-    with LocalRunner(options, PlantedBuilder()) as runner:
+    with pytest.MonkeyPatch.context() as patch, LocalRunner(options, PlantedBuilder()) as runner:
+        patch.setattr(client, "CREDIT_S", 1.0)  # what hangs ends sooner
         yield runner
 
 
@@ -208,6 +211,7 @@ def test_real_schedules_are_built_checked_and_timed(real, constant, threads):
     assert getattr(again[0], "digest", None) == results[0].object_digest
 
 
+RECORDED = ("good", "wrong", "hang", "good too")
 DRIVER = """
 import sys
 from pathlib import Path
@@ -220,7 +224,7 @@ from tests.measure.definitions import task_of
 dag = doubling()
 folder = Path(sys.argv[1])
 runner = LocalRunner(MeasureOptions(run_timeout_s=60.0, lock_folder=folder), PlantedBuilder())
-states = [planted_state(dag, kind) for kind in ("good", "wrong", "hang", "good too")]
+states = [planted_state(dag, kind) for kind in sys.argv[2:]]
 measure_recorded(
     runner, Database(folder / "tune.db"), task_of(dag), states,
     lambda e: print(states.index(e.state), e.result.kind.value, not e.is_own, flush=True),
@@ -228,13 +232,14 @@ measure_recorded(
 """
 
 
-def run_driver(folder: Path, lines: int) -> tuple[subprocess.Popen[str], list[list[str]]]:
+def run_driver(folder: Path) -> tuple[subprocess.Popen[str], list[list[str]]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(folder)], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", BARE + DRIVER, str(folder), *RECORDED],
+        stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": ROOT, "ANSORPY_TEST_RUN": str(folder)},
     )  # fmt: skip
     assert process.stdout is not None
-    return process, [process.stdout.readline().split() for _ in range(lines)]
+    return process, [process.stdout.readline().split() for _ in range(2)]
 
 
 def attempts(path: Path) -> int:
@@ -271,7 +276,7 @@ def none_left(folder):
 def test_a_killed_tuner_leaves_whole_records_no_orphan_and_goes_on(tmp_path):
     path = tmp_path / "tune.db"
     for attempt, known in ((1, "False"), (2, "True")):
-        process, lines = run_driver(tmp_path, 2)
+        process, lines = run_driver(tmp_path)
         assert comes_true(partial(has_attempts, path, attempt))
         assert process_identity(process.pid) in started_by(tmp_path)
         assert len(started_by(tmp_path)) > 1
@@ -279,10 +284,12 @@ def test_a_killed_tuner_leaves_whole_records_no_orphan_and_goes_on(tmp_path):
         process.communicate()
         assert comes_true(partial(none_left, tmp_path))
         assert lines == [["0", "ok", known], ["1", "wrong_result", known]]
-    process, lines = run_driver(tmp_path, 4)
-    process.communicate()
-    assert process.returncode == 0
-    assert lines[2:] == [["2", "crash", "True"], ["3", "ok", "False"]]
+    states, ends = [planted_state(DAG, kind) for kind in RECORDED], list[TrialEnd]()
+    options = MeasureOptions(run_timeout_s=60.0, lock_folder=tmp_path)
+    with LocalRunner(options, PlantedBuilder()) as runner, Database(path) as db:
+        measure_recorded(runner, db, TASK, states, ends.append)
+    found = [(states.index(end.state), end.result.kind, end.is_own) for end in ends]
+    assert found[2:] == [(2, TrialKind.CRASH, False), (3, TrialKind.OK, True)]
     with closing(sqlite3.connect(path)) as raw:
         assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert raw.execute("SELECT count(*) FROM trials").fetchone() == (4,)

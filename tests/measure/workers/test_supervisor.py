@@ -26,6 +26,7 @@ from ansorpy.measure.workers.processes import is_running, process_identity
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.started import Process
 from ansorpy.measure.workers.supervisor import Failure, Worker
+from tests.measure.workers.bare_server import BARE
 from tests.waiting import comes_true
 
 PAYLOAD = "tests.measure.payload"
@@ -267,7 +268,7 @@ print([worker.request(Message("echo"), 20.0).kind for worker in workers].count("
 
 def test_a_low_soft_limit_of_open_files_does_not_limit_the_workers():
     environment = {**os.environ, "PYTHONPATH": ROOT}
-    command = [sys.executable, "-c", MANY]
+    command = [sys.executable, "-c", BARE + MANY]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.stdout == "12\n", done.stderr
 
@@ -334,7 +335,7 @@ def has_ended(identity: str) -> bool:
 def test_a_killed_driver_leaves_no_orphan():
     """Whether its workers compute, ignore signals or sleep."""
     driver = subprocess.Popen(
-        [sys.executable, "-c", DRIVER],
+        [sys.executable, "-c", BARE + DRIVER],
         stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": ROOT},
     )  # fmt: skip
     assert driver.stdout is not None
@@ -432,7 +433,7 @@ assert worker.is_alive
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may start any number of processes")
 def test_a_machine_full_of_processes_ends_no_other_worker():
     environment = {**os.environ, "PYTHONPATH": ROOT}
-    command = [sys.executable, "-c", CROWDED]
+    command = [sys.executable, "-c", BARE + CROWDED]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     assert "cannot start" in done.stdout and "fork: " in done.stdout
@@ -456,7 +457,7 @@ worker.request(Message("sleep", {"s": 60.0}), 60.0)
 
 def test_a_fork_of_the_driver_has_workers_of_its_own_and_keeps_none_alive():
     driver = subprocess.Popen(
-        [sys.executable, "-c", FORKED], start_new_session=True,
+        [sys.executable, "-c", BARE + FORKED], start_new_session=True,
         stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": ROOT},
     )  # fmt: skip
     assert driver.stdout is not None

@@ -293,7 +293,7 @@ def test_a_loop_over_a_tensor_without_elements_needs_no_memory_for_it(
     body = STEP.replace("float[5, 3]", "float[rows, 3]")
     constants = {"weight": floats(rng, 3, 3), "bound": np.float32(0.3), "begin": np.asarray(True)}
     net = looping(body, {"n": (), "x": ("rows", 3)}, ["n", "begin", "x"], ["y"], constants)
-    made = ap.compile(net, effort="none", threads=1, target="c", dims={"rows": (0, 5)})
+    made = programs.plain_model(net, "c", dims={"rows": (0, 5)})
     made.export(tmp_path / "net.c")
     (tmp_path / "main.c").write_text(_EMPTY)
     command = [*find_compiler().command, *UNDEFINED, "main.c", "net.c", "-lm", "-o", "all"]

@@ -48,7 +48,7 @@ class Trap(StaticModel):
 
 @cache
 def recorded() -> Grid:
-    return grid_of(matmul(24, 32, 16), points=400)
+    return grid_of(matmul(24, 32, 16), points=150)
 
 
 def trapped() -> Context:
