@@ -18,7 +18,7 @@ from benchmarks.zoo import WRITTEN
 from tests.peer import peer
 
 # The others hold 100 MB of weights and more; `python -m benchmarks.networks` checks them all.
-SMALL = ("dcgan", "decoder_step", "lstm_tagger", "mobilenet_v2", "vit_tiny")
+SMALL = ("dcgan", "lstm_tagger", "mobilenet_v2", "vit_tiny")
 
 
 def outputs(model: onnx.ModelProto) -> list[NDArray[Any]]:
