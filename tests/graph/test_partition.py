@@ -278,7 +278,6 @@ def test_a_single_operator_network_reads_and_writes_the_callers_buffers() -> Non
 CALLS = {
     "densenet121": (129, 75, 11), "inception_v1": (66, 62, 12), "inception_v2": (74, 62, 14),
     "resnet50": (57, 32, 12), "shufflenet": (59, 27, 13), "squeezenet": (31, 23, 7),
-    "zfnet512": (14, 13, 9),
 }  # fmt: skip
 """Calls, tasks and classes of similar tasks, at most."""
 

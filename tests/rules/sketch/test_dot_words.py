@@ -189,9 +189,7 @@ def gram(n: int, k: int, kind: str, *, by_columns: bool) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "bfloat16"])
-@pytest.mark.parametrize(
-    ("n", "k", "by_columns"), [(8, 16, False), (5, 7, True), (5, 7, False)]
-)
+@pytest.mark.parametrize(("n", "k", "by_columns"), [(8, 16, False), (5, 7, True), (5, 7, False)])
 def test_both_operands_may_be_one_tensor(n: int, k: int, kind: str, by_columns: bool) -> None:
     check_random_program(gram(n, k, kind, by_columns=by_columns), VNNI, n)
 
