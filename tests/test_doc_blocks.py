@@ -34,7 +34,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 PLAIN = re.compile(r"^```python\n((?!>>> ).*?)^```$", re.DOTALL | re.MULTILINE)
-SHORT = {"trials=64": "trials=3", 'effort="quick"': "trials=3", "time_limit=600": "trials=3"}
+SHORT = {"trials=64": "trials=2", 'effort="quick"': "trials=2", "time_limit=600": "trials=2"}
 """Budgets on the pages, and those with which they run here."""
 
 
@@ -103,7 +103,7 @@ def _check_examples(text: str, scope: dict[str, Any], path: Path) -> None:
 def _short(block: str) -> str:
     for printed, here in SHORT.items():
         block = block.replace(printed, here)
-    assert "trials=3" in block or 'effort="none"' in block or "ap.tune(" not in block
+    assert "trials=2" in block or 'effort="none"' in block or "ap.tune(" not in block
     return block
 
 

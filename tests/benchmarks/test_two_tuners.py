@@ -16,7 +16,11 @@ def test_disturbance_is_told_from_the_median_alone() -> None:
     assert two_tuners.disturbance(alone, alone)[0] == 0
 
 
-def test_it_runs_in_small(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs_in_small(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = two_tuners.fastest
+    monkeypatch.setattr(two_tuners, "fastest", lambda task, runner, *_: search(task, runner, 2, 8))
     two_tuners.main(["--size", "32", "--turns", "1", "--rounds", "1", "--threads", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("beside one that does not wait")]

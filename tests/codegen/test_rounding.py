@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,16 +56,19 @@ def nearest(x: float | int, wanted: DType) -> float:
     return (1 if x > 0 else -1) * (float(found) if found <= limit else float("inf"))
 
 
-def cast(source: DType, wanted: DType, loop: str) -> tuple[Program, Array, Array]:
+@cache
+def rounded(source: DType, wanted: DType) -> tuple[Array, Array]:
+    """Numbers of *source*, and what *wanted* has for them."""
     values = near_ties(source, wanted)
+    return values, np.array([nearest(v, wanted) for v in values.tolist()])
+
+
+def cast(source: DType, wanted: DType, loop: str) -> tuple[Program, Array, Array]:
+    values, want = rounded(source, wanted)
     n = len(values)
     x, out = buffer("x", n, dtype=source), buffer("out", n, dtype=wanted)
     body = nest(f"{loop}{n}", lambda i: put(out, (i,), at(x, i).astype(wanted)))
-    return (
-        program(body, [x], [out]),
-        values,
-        np.array([nearest(v, wanted) for v in values.tolist()]),
-    )
+    return program(body, [x], [out]), values, want
 
 
 @pytest.mark.parametrize("loop", ["s", "v"])

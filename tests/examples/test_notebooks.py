@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import ansorpy as ap
+from ansorpy.runtime.compiled import CompiledModel
 from examples.notebooks.__main__ import HERE, NOTEBOOKS
 
 ROOT = Path(__file__).parents[2]
+Compile = Callable[..., CompiledModel]
 
 
 def cells(script: str) -> list[str]:
@@ -26,9 +30,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("notebooks")
 
 
+@pytest.fixture(scope="module")
+def compiled_once() -> Compile:
+    """Compiles each network for each target once: notebooks have one in common."""
+    compiled, whole = dict[tuple[object, ...], CompiledModel](), ap.compile
+
+    def compile(network: Path, **options: object) -> CompiledModel:
+        key = network.read_bytes(), *sorted(options.items())
+        if key not in compiled:
+            compiled[key] = whole(network, **options)
+        return compiled[key]
+
+    return compile
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_notebook_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs(
+    name: str, folder: Path, compiled_once: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(ap, "compile", compiled_once)
     script = (HERE / f"{name}.py").read_text().replace("trials=64", 'effort="none"')
     exec(compile(script, name, "exec"), {"__name__": "__main__"})
 

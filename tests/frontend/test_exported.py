@@ -16,8 +16,8 @@ from benchmarks.zoo.exported.stored import restored, stored_names
 from tests.campaigns.exported.campaign import compared, plainly_compiled
 
 SMALL = (
-    "columns_forest.sklearn", "gpt2.dynamo", "roberta.script", "scaled_logistic.sklearn",
-    "support_vectors.sklearn", "timm_vit.dynamo", "unet.script", "whisper.script",
+    "columns_forest.sklearn", "gpt2.dynamo", "scaled_logistic.sklearn", "support_vectors.sklearn",
+    "timm_vit.dynamo", "unet.script", "whisper.script",
 )  # fmt: skip
 """At least one of each exporter, some with sizes, a cache and a spectrum."""
 

@@ -88,10 +88,7 @@ def test_an_lstm_equals_onnxruntime(case: str) -> None:
     assert_same_as_onnxruntime(lstm(**CASES[case]), np.random.default_rng(8))
 
 
-LOOPS = (
-    "reverse", "parameters", "peepholes", "some_lengths", "lengths_both_ways", "last_only",
-    "cell_only",
-)  # fmt: skip
+LOOPS = ("some_lengths", "lengths_both_ways", "last_only", "cell_only")
 """Cases whose loops differ: in order, in what is carried, and in what is kept."""
 
 

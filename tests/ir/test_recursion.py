@@ -63,7 +63,7 @@ def lowered_and_run(tensors: list[Tensor]) -> None:
 
 
 @pytest.mark.parametrize(
-    "definitions", [("written_out(400)", "written_out(2000)"), ("chained(120)", "chained(600)")]
+    "definitions", [("written_out(300)", "written_out(1200)"), ("chained(100)", "chained(360)")]
 )
 def test_definitions_are_lowered_and_run_however_deep(definitions: tuple[str, str]) -> None:
     # In a process of its own, whose recursion limit no other test has raised; the deeper one last.

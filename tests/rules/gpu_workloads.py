@@ -155,7 +155,7 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "gram": workloads.gram(37, 12),
     "gram_of_columns": workloads.gram(32, 40, by_columns=True),
     "symmetric": symmetric_matmul(37, 19),
-    "two_grams": two_grams(11, 3, 11),
+    "two_grams": two_grams(3, 3, 7),
     "two_matmuls": workloads.double_matmul(8),
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),

@@ -82,7 +82,7 @@ def _product(x: Tensor, w: Tensor, k: Axis, i: Expr, j: Expr) -> Expr:
 def test_sketches_of_many_products_stay_few_and_those_left_out_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    breadth = 64
+    breadth = 32
     assert breadth < BREADTH, "fewer than are kept otherwise, so that fewer products exceed it"
     for module in ("derive", "explain"):
         monkeypatch.setattr(f"ansorpy.rules.{module}.BREADTH", breadth)

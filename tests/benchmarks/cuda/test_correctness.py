@@ -43,7 +43,7 @@ def lost() -> SmokeGpu:
 
 @pytest.mark.parametrize(("fault", "kind"), checks.PLANTED.items())
 def test_a_planted_fault_is_survived(fault: Fault, kind: TrialKind) -> None:
-    found = check_one("a", simulated, {"a": checks.planted(fault, kind, 2.0)})
+    found = check_one("a", simulated, {"a": checks.planted(fault, kind, 0.5)})
     assert found.outcome == "ok" and found.said.startswith(f"{kind.value}: "), found.line
 
 

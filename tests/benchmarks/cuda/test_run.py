@@ -127,7 +127,7 @@ def test_a_lost_gpu_ends_the_process_and_another_measures_the_rest(tmp_path: Pat
     assert (options.without, options.again) == (["z", "a", "b"], True)
 
 
-@pytest.mark.parametrize(("tune_s", "minutes"), [(12.0, 60), (90.0, 300), (12.0, 5)])
+@pytest.mark.parametrize(("tune_s", "minutes"), [(90.0, 300), (12.0, 5)])
 def test_steps_share_the_time(
     tune_s: float, minutes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,11 +159,11 @@ def test_the_last_step_gets_what_is_left(tmp_path: Path, monkeypatch: pytest.Mon
     done: list[str] = []
     monkeypatch.setattr(stage, "monotonic", lambda: now)
     step = replace(counted("a", done), limit_s=90.0)
-    for number in range(200):
+    for number in range(50):
         now = 1e5 + number / 7  # the rest of a moment rounds either way
         measure_all([step], fake_torch(), settings, new_run(),
                      tmp_path / "a.json", now + 60 - number / 9)  # fmt: skip
-    assert len(done) == 200
+    assert len(done) == 50
 
 
 def test_no_step_begins_when_the_minutes_are_up(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all, check_one
 from benchmarks.cuda.summary import file_of, summary
 from tests.benchmarks.cuda.simulated_smoke import checked
 
-SIMULATED = "tests.benchmarks.cuda.simulated_smoke"
+QUICK, SIMULATED = (f"tests.benchmarks.cuda.{name}" for name in ("quick", "simulated_smoke"))
 LACKING = {
     name for name in CHECKS if name.startswith(("code.wgmma", "code.boxes", "code.clusters"))
 } | {
@@ -53,17 +53,17 @@ def test_a_process_that_dies_does_not_stop_the_others(
 ) -> None:
     file = tmp_path / "build" / "smoke.json"
     monkeypatch.setenv("ANSORPY_TEST_DIES_IN", "driver.memory")
-    run = check_all(SmokeRun(gpu="GPU").resumed(file), file, module=SIMULATED)
+    run = check_all(SmokeRun(gpu="GPU").resumed(file), file, module=QUICK)
     assert [c.outcome for c in run.checks] == ["failed", "skipped"] and run.failed
     assert "the process ended with -6" in run.checks[0].said
     said = capsys.readouterr().err
     assert [line.split(":")[0] for line in said.splitlines()] == few
     monkeypatch.delenv("ANSORPY_TEST_DIES_IN")
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    resumed = check_all(SmokeRun(gpu="GPU").resumed(file), file, module=SIMULATED)
+    resumed = check_all(SmokeRun(gpu="GPU").resumed(file), file, module=QUICK)
     assert [c.outcome for c in resumed.checks] == ["failed", "failed"], "both are tried again"
     checks = [Checked(name=name, outcome="ok") for name in few]
-    held = check_all(SmokeRun(gpu="GPU", checks=checks), file, module=SIMULATED)
+    held = check_all(SmokeRun(gpu="GPU", checks=checks), file, module=QUICK)
     assert not held.failed, "what was ok is not"
 
 
@@ -89,8 +89,7 @@ def test_checks_side_by_side_share_the_cores(
     few: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     affinity = os.sched_getaffinity(0)
-    quick = "tests.benchmarks.cuda.quick"
-    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=quick, jobs=2)
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=QUICK, jobs=2)
     assert {c.name: c.outcome for c in run.checks} == dict(zip(few, ["ok", "skipped"], strict=True))
     cores = sorted(affinity)
     shares = {str(set(cores[n::2]) or affinity) for n in range(2)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.benchmarks.spaces.grids import grid_of
 from tests.search.tasks import matmul
 
 
+@cache
 def grid() -> Grid:
     return grid_of(matmul(40, 36, 60), points=80)
 

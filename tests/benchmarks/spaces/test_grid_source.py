@@ -28,7 +28,7 @@ def small() -> Grid:
 
 @cache
 def searched() -> Grid:
-    return grid_of(dense_relu(24, 36, 48), points=20)
+    return grid_of(dense_relu(24, 36, 48), points=10)
 
 
 def test_what_is_drawn_mutated_and_crossed_stays_in_the_cut_domains(

@@ -70,10 +70,9 @@ def test_a_part_of_users_may_raise_anything(outcomes: Outcomes) -> None:
     assert outcomes.failures("a") == {"a": "ZeroDivisionError: by me"}
 
 
-@pytest.mark.parametrize("alone", [False, True])
-def test_what_needs_a_missing_package_is_left(outcomes: Outcomes, alone: bool) -> None:
+def test_what_needs_a_missing_package_is_left(outcomes: Outcomes) -> None:
     said: list[str] = []
-    jobs = [Job("a", lacking, alone), Job("b", partial(work, 2), alone)]
+    jobs = [Job("a", lacking), Job("b", partial(work, 2))]
     assert carry_out(jobs, outcomes, 60.0, 1, said.append) == 1
     assert "a" not in outcomes and "b" in outcomes
     assert "a: it needs torch; pip install torch" in said
@@ -89,8 +88,14 @@ def test_nothing_begins_after_the_budget(outcomes: Outcomes) -> None:
 
 
 def test_what_times_programs_has_a_process_of_its_own(outcomes: Outcomes) -> None:
-    jobs = [Job("alone/2", partial(work, 2), alone=True), Job("alone/0", dying, alone=True)]
-    assert carry_out(jobs, outcomes, 60.0, 1, lambda line: None) == 0
+    said: list[str] = []
+    jobs = [
+        Job("alone/2", partial(work, 2), alone=True), Job("alone/0", dying, alone=True),
+        Job("alone/1", lacking, alone=True),
+    ]  # fmt: skip
+    assert carry_out(jobs, outcomes, 60.0, 1, said.append) == 1
+    assert "alone/1" not in outcomes
+    assert "alone/1: it needs torch; pip install torch" in said
     value = outcomes.value("alone/2")
     assert value is not None and value["square"] == 4 and value["process"] != os.getpid()
     [found] = [o for o in outcomes if o.key == "alone/2"]

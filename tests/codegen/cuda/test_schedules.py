@@ -18,7 +18,7 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.schedule.lowering.program import Lowered, lower
-from tests.budget import some
+from tests.budget import pairs, some
 from tests.codegen.cuda.emulator import TARGET, Array, Emulated, needs_compiler
 from tests.conftest import session_seed
 from tests.properties.random_elements import random_values
@@ -62,9 +62,8 @@ def draw(workload: str, preset: str, rng: np.random.Generator) -> dict[str, Draw
 def drawn(request: pytest.FixtureRequest) -> dict[str, Drawn]:
     rng = np.random.default_rng(session_seed(request.config))
     found: dict[str, Drawn] = {}
-    for workload in some(WORKLOADS):
-        for preset in PRESETS:
-            found |= draw(workload, preset, rng)
+    for workload, preset in pairs(some(WORKLOADS), PRESETS):
+        found |= draw(workload, preset, rng)
     return found
 
 

@@ -183,7 +183,7 @@ def test_blocks_over_a_size_are_proved_for_all_of_them() -> None:
     assert any(f.claim is Claim.APART for f in refuted)
 
 
-PRODUCT = matmul("float16", 70, 40, 52)
+PRODUCT = matmul("float16", 70, 16, 52)
 
 
 @cache

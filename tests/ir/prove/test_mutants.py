@@ -22,7 +22,7 @@ SM_80 = Target.parse("sm_80")
 
 @pytest.mark.parametrize(
     ("target", "preset", "count"),
-    [(Target.host(), CPU, 30), (Target.host(), ANSOR_CPU, 24), (SM_80, CUDA, 8)],
+    [(Target.host(), CPU, 18), (Target.host(), ANSOR_CPU, 14), (SM_80, CUDA, 6)],
     ids=["cpu", "ansor", "gpu"],
 )
 def test_no_mutant_that_faults_is_proved(target: Target, preset: Preset, count: int) -> None:

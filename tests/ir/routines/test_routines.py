@@ -80,15 +80,14 @@ def drawn(shape: Sequence[int], kind: str, rng: Rng) -> Array:
     return special[values]
 
 
-ROWS = [((3, 7), 7), ((2, 331), 331), ((2, 509), 3), ((1, 61), 2)]
-"""Shapes and how many places: each type has half of them by rising numbers, half by falling ones,
-one that is sorted as a whole and one of which few are kept."""
+ROWS = {False: [((2, 331), 331), ((1, 61), 2)], True: [((2, 509), 3)]}
+"""Shapes and how many places, by falling numbers or not: few are kept of both, and all of one."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("largest", [False, True])
 def test_places_of_the_first_are_stable_in_every_type(kind: str, largest: bool, rng: Rng) -> None:
-    for shape, k in ROWS[(KINDS.index(kind) + largest) % 2 :: 2]:
+    for shape, k in ROWS[largest]:
         x = drawn(shape, kind, rng)
         places = check(definition(TopPlaces(largest), [x], (shape[0], k)), [x])
         order = np.argsort(x.astype(np.float64), axis=1, kind="stable")
@@ -97,8 +96,7 @@ def test_places_of_the_first_are_stable_in_every_type(kind: str, largest: bool, 
 
 
 @pytest.mark.parametrize(("n", "k"), [
-    (1, 1), (2, 1), (31, 31), (40, 1), (97, 24), (200, 200), (301, 75), (701, 160), (1009, 1009),
-    (5003, 37), (5003, 1000), (20011, 20011),
+    (1, 1), (2, 1), (31, 31), (40, 1), (97, 24), (200, 200), (701, 160), (5003, 37), (20011, 20011),
 ])  # fmt: skip
 def test_rows_of_any_length_are_sorted(n: int, k: int, rng: Rng) -> None:
     for x in (
@@ -107,14 +105,14 @@ def test_rows_of_any_length_are_sorted(n: int, k: int, rng: Rng) -> None:
     ):  # fmt: skip
         given = x.astype(np.float32)
         check(definition(TopPlaces(True), [given], (2, k)), [given])
-    if n < 3 or n > 600:  # others, in every type, see above
+    if n < 40 or n > 600:  # others, in every type, see above
         wide = rng.standard_normal((1, n))
         check(definition(TopPlaces(False), [wide], (1, k)), [wide])
 
 
 @pytest.mark.parametrize("largest", [False, True])
 def test_programs_of_sorts_do_what_they_say(largest: bool, rng: Rng) -> None:
-    for n, k in ((5, 5), (61, 2), (60, 60), (330, 330)):
+    for n, k in ((5, 5), (61, 2), (60, 60), (130, 130)):
         x = rng.integers(-9, 9, (1, n)).astype(np.float32)
         check(definition(TopPlaces(largest), [x], (1, k)), [x], interpreted=True)
 
@@ -174,13 +172,14 @@ def boxes_of(shape: Sequence[int], rng: Rng) -> tuple[Array, Array]:
 @pytest.mark.parametrize(("centred", "limited"), [(False, True), (True, False)])
 def test_suppression(shape: tuple[int, int, int], centred: bool, limited: bool, rng: Rng) -> None:
     boxes, scores = boxes_of(shape, rng)
-    for most, room in product((0, 2, 3, 1 << 40), (3, shape[2])):
+    rooms = (3, shape[2]) if shape[2] < 1000 else shape[2:]
+    for most, room in product((0, 2, 3, 1 << 40), rooms):
         arrays: list[Any] = [
             boxes, scores, np.asarray([most]), np.asarray([0.3], np.float32),
             np.asarray([0.4], np.float32),
         ]  # fmt: skip
         dag = definition(Suppression(centred, limited), arrays, (*shape[:2], room))
-        check(dag, arrays, interpreted=shape[2] < 10)
+        check(dag, arrays, interpreted=shape[2] < 10 and most in (0, 3))
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_sketches_compute_attention(keys: int, rng: np.random.Generator) -> None
     drawn = [s for s in sampler.draw(16, rng) if s.definition != DIRECT]
     data = random_values(dag, rng)
     [want] = run_dag(dag, data, dtype=DType.FLOAT64)
-    for sketch in drawn[:2]:
+    for sketch in drawn[:1]:
         table = sketch.sample(32, rng)
         state = sketch.resolve(table[sketch.valid(table)][0])
         state.check()

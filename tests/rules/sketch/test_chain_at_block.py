@@ -216,7 +216,7 @@ def assert_programs_compute(dag: ComputeDAG, rng: np.random.Generator) -> None:
     [want] = run_dag(dag, data)
     for sketch in SketchSampler(Task(dag, CPU, 2), DEFAULT).draw(4, rng):
         table = sketch.sample(64, rng)
-        for row in table[sketch.valid(table)][:3]:
+        for row in table[sketch.valid(table)][:1]:
             [got] = interpreted(lower(sketch.resolve(row)), data)
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 

@@ -54,7 +54,7 @@ def test_one_kernel_makes_the_parts_and_one_combines_them() -> None:
 
 
 def test_a_single_part_needs_no_special_case(rng: np.random.Generator) -> None:
-    tensors = workloads.attention(2, 5, 9, 4)
+    tensors = workloads.attention(1, 5, 9, 4)
     dag = ComputeDAG.of(tensors)
     data = random_values(dag, rng)
     [state] = programs(parted(tensors, 16, tiled=True), 1, rng)
@@ -101,7 +101,7 @@ def test_only_parts_reach_global_memory(keys: int, rng: np.random.Generator) -> 
 
 
 def test_missing_barriers_are_found(rng: np.random.Generator) -> None:
-    [state] = programs(parted(workloads.attention(2, 6, 24, 8), 8), 1, rng)
+    [state] = programs(parted(workloads.attention(1, 6, 24, 8), 8), 1, rng)
     assert planted_races(lower(state).run, rng) >= {"top.part", "top.peak"}
 
 

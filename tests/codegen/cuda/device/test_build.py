@@ -140,7 +140,6 @@ def test_neighbours_are_one_instruction() -> None:
 
 
 ATTENTIONS = {
-    "bert": heads_attend(1, 128, 128, 12, 64, masks=((1, 1, 1, 128),)),
     "vit": heads_attend(1, 197, 197, 3, 64),
     "decoder": heads_attend(1, 1, 128, 12, 64, guarded=True),
     "windows": heads_attend(64, 49, 49, 3, 32, masks=((1, 3, 49, 49), (64, 1, 49, 49))),
@@ -164,17 +163,16 @@ def test_attention_is_one_kernel_without_spills(name: str, target: Target) -> No
     assert code.plan.workspace_bytes == 0
 
 
-@pytest.mark.parametrize("target", (SM_80, SM_90), ids=lambda target: target.name)
-def test_attention_over_many_keys_is_two_kernels_without_spills(target: Target) -> None:
+def test_attention_over_many_keys_is_two_kernels_without_spills() -> None:
     """One for the parts, whose scores are a block of keys, and one that combines them."""
     dag, rng = ComputeDAG.of(heads_attend(1, 512, 4099, 12, 64)), np.random.default_rng(0)
-    [made] = KeyBlocks().rewrite(dag, target)
-    sketch = SketchSampler(Task(made.dag, target, 1)).place(0, rng)
+    [made] = KeyBlocks().rewrite(dag, SM_80)
+    sketch = SketchSampler(Task(made.dag, SM_80, 1)).place(0, rng)
     table = sketch.sample(256, rng)
     table = table[sketch.valid(table)]
-    seconds = gpu_seconds(target, view_nest(sketch.space.nest(table), len(table)))
+    seconds = gpu_seconds(SM_80, view_nest(sketch.space.nest(table), len(table)))
     run = lower(sketch.resolve(table[int(np.argmin(seconds))])).run
-    code = build_cuda(run, target, symbol="long")
+    code = build_cuda(run, SM_80, symbol="long")
     assert len(code.plan.launches) == 2
     assert all(kernel.spilled_bytes == 0 for kernel in code.resources)
     assert code.plan.workspace_bytes < 12 * 512 * 4099  # a quarter of the scores

@@ -56,15 +56,15 @@ def tile(rows: int, columns: int, body: Stmt) -> Stmt:
 
 def product(rows: int, columns: int, *, along: bool) -> Program:
     """A thread's tile of sums; *along*: the rows of x are as long as the reduction."""
-    x = buffer("x.shared", *((rows, 16) if along else (16, rows)), scope=Scope.SHARED)
-    y = buffer("y.shared", 16, columns, scope=Scope.SHARED)
+    x = buffer("x.shared", *((rows, 8) if along else (8, rows)), scope=Scope.SHARED)
+    y = buffer("y.shared", 8, columns, scope=Scope.SHARED)
     given = buffer("given", 256)
     own, out = buffer("own", rows, columns, scope=Scope.LOCAL), buffer("out", 256, rows, columns)
     a = at(x, i, k) if along else at(x, k, i)
     add = put(own, (i, j), a * at(y, k, j), ReduceKind.SUM)
-    sums = For(k, 16, ForKind.UNROLLED, tile(rows, columns, add))
+    sums = For(k, 8, ForKind.UNROLLED, tile(rows, columns, add))
     clear, store = put(own, (i, j), ZERO), put(out, (t, i, j), at(own, i, j))
-    filled = (put(x, (0, t % 8), at(given, t)), put(y, (t % 16, 0), at(given, t)))
+    filled = (put(x, (0, t % 8), at(given, t)), put(y, (t % 8, 0), at(given, t)))
     parts = (*filled, tile(rows, columns, clear), sums, tile(rows, columns, store))
     body = Alloc(x, Alloc(y, Alloc(own, Seq(parts))))
     return program(For(t, 256, ForKind.THREAD_X, body), [given], [out])
