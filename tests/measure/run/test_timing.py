@@ -202,6 +202,16 @@ def test_a_yardstick_that_takes_most_of_the_time_is_left_out():
     assert not yardstick.calls and np.median(timing.seconds) == pytest.approx(1e-3)
 
 
+@pytest.mark.parametrize(("base_s", "is_slow"), [(2e-3, False), (3.5e-3, True)])
+def test_a_candidate_is_not_slow_because_the_machine_is(base_s, is_slow):
+    yardstick = Yardstick(
+        Clock(20e-3), 1e-3
+    )  # which takes twenty times as long as when it was timed
+    assert time_calls(Clock(20 * base_s), TimingPolicy(), incumbent_s=1e-3).is_slow
+    timing = time_calls(Clock(20 * base_s), TimingPolicy(), 1e-3, yardstick=yardstick)
+    assert timing.is_slow is is_slow and timing.seconds[0] == pytest.approx(base_s)
+
+
 def test_what_becomes_a_yardstick_has_the_time_of_fast_phases():
     policy = TimingPolicy().of_level()
     found = [time_calls(Phases(begin_s).kernel(5e-4), policy).seconds for begin_s in BEGINNINGS]
