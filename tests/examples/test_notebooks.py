@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def compiled_once() -> Compile:
     """Compiles each network for each target once: notebooks have one in common."""
     compiled, whole = dict[tuple[object, ...], CompiledModel](), ap.compile
 
-    def compile(network: Path, **options: object) -> CompiledModel:
+    def compile(network: Path, **options: Any) -> CompiledModel:
         key = network.read_bytes(), *sorted(options.items())
         if key not in compiled:
             compiled[key] = whole(network, **options)
