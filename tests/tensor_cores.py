@@ -198,8 +198,8 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "convolution": convolution((5, 9), 20, 14, 3, pad=1),
     "strided": convolution((7, 21), 12, 8, 3, stride=2),
     "pointwise": convolution((3, 17), 33, 10, 1),
-    "deep": matmul("float16", 9, 14, 264),
-    "deep_parts": turned("bfloat16", 24, 17, 272, left=True),
+    "deep": matmul("float16", 9, 14, 520),
+    "deep_parts": turned("bfloat16", 24, 17, 384, left=True),
 }
 
 

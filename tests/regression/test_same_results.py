@@ -30,7 +30,7 @@ EVOLUTION = partial(Evolution, sketches=4, scouts=4, population=128, generations
 """Of its own: the golden candidates depend on these numbers."""
 
 OBJECTS = (
-    "matmul", "dense", "int8_matmul", "conv2d_strided", "conv2d_winograd", "depthwise_pointwise",
+    "matmul", "dense", "int8_matmul", "conv2d_strided", "conv2d_winograd",
     "softmax", "layer_norm", "attention", "gelu", "gather", "transpose",
 )  # fmt: skip
 

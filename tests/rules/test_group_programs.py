@@ -155,7 +155,7 @@ def a_product(depth: int, boxes: int = 0) -> tuple[list[Tensor], Program]:
 
     With *boxes*, the copy engine fills the tiles.
     """
-    tensors, rng = matmul("float16", 128, 16, 80), np.random.default_rng(depth)
+    tensors, rng = matmul("float16", 128, 32, 80), np.random.default_rng(depth)
     sketch = wgmma_sketches(tensors, rng)[0]
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": 1, "C.warp.k/1": 1}
     given |= {"C.warp.pipeline": depth, "A.shared.bulk": boxes, "B.shared.bulk": boxes}
@@ -211,7 +211,7 @@ def test_boxes_need_no_fence_but_their_barrier(depth: int) -> None:
     fences = [s.scope for s in walk_stmts(program.body) if isinstance(s, Fence)]
     assert (Scope.SHARED in fences) is (depth == 1)
     loops = [s for s in walk_stmts(program.body) if isinstance(s, For) and s.kind is ForKind.BULK]
-    assert {s.extent for s in loops} == {16, 128}
+    assert {s.extent for s in loops} == {16, 32, 128}
 
 
 @pytest.mark.parametrize("boxes", [0, 1])

@@ -17,7 +17,6 @@ from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.target import Target
 from tests import workloads
-from tests.budget import pairs
 
 SMALL = {
     "matmul": workloads.matmul(12, 10, 6, constant=True),
@@ -33,7 +32,9 @@ SMALL = {
 MOST = 400
 """Placed sketches of a definition that are listed; most have fewer."""
 workload = pytest.mark.parametrize("tensors", SMALL.values(), ids=SMALL.keys())
-PRESETS = [(ANSOR_CPU, "x86-64-v3"), (CPU, "x86-64-v3"), (CUDA, "sm_80")]
+preset_and_target = pytest.mark.parametrize(
+    ("preset", "target"), [(ANSOR_CPU, "x86-64-v3"), (CPU, "x86-64-v3"), (CUDA, "sm_80")]
+)
 
 
 def sampler(tensors: list[Tensor], preset: Preset, target: str = "x86-64-v3") -> SketchSampler:
@@ -41,7 +42,7 @@ def sampler(tensors: list[Tensor], preset: Preset, target: str = "x86-64-v3") ->
 
 
 @workload
-@pytest.mark.parametrize(("preset", "target"), PRESETS)
+@preset_and_target
 def test_rows_lie_in_the_space_before_and_after_mutation(
     tensors: list[Tensor], preset: Preset, target: str, rng: np.random.Generator
 ) -> None:
@@ -107,11 +108,12 @@ def test_presets_by_kind_of_target() -> None:
     assert preset_for(Target.parse("x86-64-v4"), "ansor") is ANSOR_CPU
 
 
-@pytest.mark.parametrize(("name", "made_for"), pairs(["pool", "deep_matmul", "softmax"], PRESETS))
+@preset_and_target
+@pytest.mark.parametrize("name", ["pool", "softmax", "deep_matmul"])
 def test_every_sketch_that_can_be_drawn_is_listed_once(
-    name: str, made_for: tuple[Preset, str]
+    name: str, preset: Preset, target: str
 ) -> None:
-    source = sampler(SMALL[name], *made_for)
+    source = sampler(SMALL[name], preset, target)
     listed = [sketch.key for sketch in islice(source.every(), MOST)]
     assert len(set(listed)) == len(listed)
     drawn = [source.draw_one(np.random.default_rng(seed)).key for seed in range(30)]

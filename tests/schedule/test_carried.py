@@ -145,7 +145,7 @@ def test_what_cannot_be_carried(name: str) -> None:
 
 def scheduled(rng: np.random.Generator) -> State:
     """A whole schedule of the rule for attention in warps."""
-    tensors = attend(1, 32, 48, 16, 8)
+    tensors = attend(1, 32, 100, 16, 8)
     sketch = SketchSampler(Task(ComputeDAG.of(tensors), CUDA, 1)).place(0, rng)
     table = sketch.sample(64, rng)
     return sketch.resolve(table[sketch.valid(table)][0])

@@ -24,7 +24,7 @@ from tests.tensor_cores import GPU
 
 H100 = Target.parse("sm_90a")
 WORKLOADS: dict[str, list[Tensor]] = {
-    "float16": attend(1, 37, 51, 40, 24),
+    "float16": attend(2, 37, 51, 40, 24),
     "bfloat16": attend(1, 28, 70, 16, 32, dtype="bfloat16", narrow=False),
     "masked": heads_attend(1, 29, 45, 2, 16, masks=[(1, 1, 29, 45)], dtype="float16"),
 }

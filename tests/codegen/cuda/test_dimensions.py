@@ -138,11 +138,11 @@ def tiled(dag: ComputeDAG, rows: int = 8) -> State:
 def test_tensor_cores_multiply_any_number_of_rows(
     groups: bool, rng: np.random.Generator, tmp_path: Path
 ) -> None:
-    at_a_size = matmul("float16", 128, 64, 48)
+    at_a_size = matmul("float16", 128, 64, 96)
     sketch = (wgmma_sketches(at_a_size, rng) if groups else sketches(at_a_size, rng))[0]
     table = sketch.sample(32, rng)
     history = sketch.resolve(table[sketch.valid(table)][0]).history
-    state = State.replay(product(dim("n", 0, 70), 48), history)
+    state = State.replay(product(dim("n", 0, 70), 96), history)
     lowered, target = lower(state), HOPPER if groups else GPU
     assert proof_of(lowered).is_decided
     code = build_cuda(lowered.run, target, symbol="product")

@@ -212,7 +212,7 @@ def test_sampled_programs_that_may_do_so_are_right() -> None:
     allowed = refused = 0
     for dag in (residual(16, 32, 32), residual(15, 33, 33), added()):
         sampler = SketchSampler(Task(dag, Target.host(), 2))
-        for _ in range(8):
+        for _ in range(4):
             sketch = sampler.draw_one(rng)
             rows = sketch.sample(64, rng)
             for row in rows[sketch.valid(rows)][:2]:

@@ -181,15 +181,14 @@ def test_rows_without_finite_scores(guarded: bool, rng: np.random.Generator) -> 
         assert np.isnan(got[0, 0]).all() != guarded and not np.isnan(got[0, 1:3]).any()
 
 
-@pytest.mark.parametrize("keys", [128, 131])
-def test_sketches_compute_attention(keys: int, rng: np.random.Generator) -> None:
-    dag = ComputeDAG.of(heads_attend(1, 9, keys, 2, 5, masks=((1, 1, 9, keys),)))
+def test_sketches_compute_attention(rng: np.random.Generator) -> None:
+    dag = ComputeDAG.of(heads_attend(1, 9, 131, 2, 5, masks=((1, 1, 9, 131),)))
     preset = replace(DEFAULT, algorithms=(KeyBlocks(rows=4, least=16),))
     sampler = SketchSampler(Task(dag, SMALL, 2), preset)
     drawn = [s for s in sampler.draw(16, rng) if s.definition != DIRECT]
     data = random_values(dag, rng)
     [want] = run_dag(dag, data, dtype=DType.FLOAT64)
-    for sketch in drawn[:1]:
+    for sketch in drawn[:2]:
         table = sketch.sample(32, rng)
         state = sketch.resolve(table[sketch.valid(table)][0])
         state.check()

@@ -20,7 +20,7 @@ from ansorpy.rules.algorithms.transposed import find_transposed
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.schedule.lowering.program import lower
-from tests.budget import examples, some
+from tests.budget import examples
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.algorithms.transposed import (
     by_residue,
@@ -120,7 +120,7 @@ def test_residues_lie_side_by_side_where_that_fills_vectors() -> None:
     assert [len(list(Subpixel().rewrite(dag, CPU))) for dag in (few, many, even)] == [1, 0, 0]
 
 
-@pytest.mark.parametrize("seed", some(range(6)))
+@pytest.mark.parametrize("seed", range(6))
 def test_its_sketches_compute_the_transposed_convolution(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dag = ComputeDAG.of(gathered((5, 4), (3, 4), (2, 2), 1, 5, 17))

@@ -155,7 +155,7 @@ def test_neighbours_of_inlined_stages_are_found_once_a_stage() -> None:
 
 def test_a_long_chain_is_tuned() -> None:
     dag = chain()
-    kernel = ap.tune([*dag.args, *dag.outputs], trials=4, threads=1, seed=1)
+    kernel = ap.tune([*dag.args, *dag.outputs], trials=2, threads=1, seed=1)
     np.testing.assert_allclose(kernel(values()), computed(values()), rtol=1e-5)
 
 
