@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from ansorpy.measure.run.interfaces import (
     Sharing,
     Starting,
 )
+from ansorpy.measure.workers.locks import share_cores
 from ansorpy.schedule.state import State
 
 __all__ = ["StoppableRunner"]
@@ -32,13 +33,13 @@ class StoppableRunner:
     stop: Callable[[], None]
 
     def computing(self) -> AbstractContextManager[None]:
-        """Hold the cores shared while computing, if the runner times on this machine."""
-        return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
+        """Hold the cores shared while computing: another process may time on them."""
+        return self.runner.computing() if isinstance(self.runner, Sharing) else share_cores()
 
-    def wait_for(self, work: Future[Any]) -> None:
+    def time_after(self, work: Future[Any]) -> None:
         """Time nothing until *work* has ended, if the runner times on this machine."""
         if isinstance(self.runner, Sharing):
-            self.runner.wait_for(work)
+            self.runner.time_after(work)
 
     def start(self, threads: int) -> None:
         """Start the workers for tasks with *threads* threads, if the runner has some to start."""

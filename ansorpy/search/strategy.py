@@ -66,13 +66,13 @@ class Context:
 
     def some(self, groups: Iterable[Scored], n: int) -> tuple[Candidate, ...]:
         """At most *n* random candidates of *groups* that have not been measured."""
-        rows = [(group, np.array([row])) for group in groups for row in range(len(group))]
+        rows = [(group, row) for group in groups for row in range(len(group))]
         picked: dict[Key, Candidate] = {}
         for at in self.rng.permutation(len(rows)):
             if len(picked) == n:
                 break
             group, row = rows[at]
-            for candidate in self.new(group.rows(row).candidates()):
+            for candidate in self.new(group.rows(np.array([row])).candidates()):
                 picked.setdefault(candidate.key, candidate)
         return tuple(picked.values())
 

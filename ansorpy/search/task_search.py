@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -151,18 +151,20 @@ class TaskSearch:
     def ask_ahead(self, n: int) -> Future[Pool] | None:
         """Ask the strategy for the candidates of a round of *n* trials beside the next builds.
 
-        None if it was asked already, or if the round needs none of its candidates.
+        None if it was asked already.
         """
         if self._asked is not None:
             return None
-        with self.trials.computing(), profiled(Activity.SEARCH):
-            wanted = n - len(self._next_seeds(n))
-        if wanted:
-            self._asked = self.trials.beside(partial(self.strategy.ask, self.context, wanted))
+        self._asked = self.trials.beside(partial(self.strategy.ask, self.context, n))
         return self._asked
 
-    def _next_seeds(self, n: int) -> list[Candidate]:
-        """The candidates from records of a round of *n* trials, without scores."""
+    def _pick(self, n: int) -> list[Candidate]:
+        """Choose what to measure next, alternating between transfer source and strategy.
+
+        Either may be wrong about a whole round: the model has seen no measurements yet, and
+        schedules made for other shapes may not suit these.  The scores are those of today's model,
+        or of an earlier one if the strategy was asked ahead.
+        """
         if self._seeds is None:
             transfer = self.options.transfer
             hinted = self._hinted() if transfer.own else []
@@ -170,25 +172,11 @@ class TaskSearch:
             self._seeds = different([*hinted, *first])
         self._seeds = self.context.new(self._seeds)
         begun = self.history.trials
-        return self._seeds[: (begun + n) // 2 - begun // 2]
-
-    def _pick(self, n: int) -> list[Candidate]:
-        """Choose what to measure next, alternating between transfer source and strategy.
-
-        Either may be wrong about a whole round: the model has seen no measurements yet, and
-        schedules made for other shapes may not suit these.  The scores are those of today's model,
-        or of the one before if the strategy was asked ahead.
-        """
-        begun = self.history.trials
-        seeds = scored_again(self._next_seeds(n), self.task, self.context.model)
+        seeds = self._seeds[: (begun + n) // 2 - begun // 2]
+        seeds = scored_again(seeds, self.task, self.context.model)
         if len(seeds) == n:
             return seeds
-        asked, self._asked = self._asked, None
-        pool, wanted = None if asked is None else asked.result(), n - len(seeds)
-        if pool is None or len(self.context.new(pool.candidates())) < wanted:
-            pool = self.strategy.ask(self.context, wanted)
-        pool = with_deviations(pool, self.task, self.context.model, self._fastest)
-        pool = replace(pool, measured=self.context.measured)
+        pool = self._pool(n - len(seeds))
         chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)
         # A program that the selector made has no score of its own.
         if not {c.key for c in chosen} <= {c.key for c in (*pool.best, *pool.random)}:
@@ -197,9 +185,18 @@ class TaskSearch:
         one, other = (new, seeds) if begun % 2 == 0 else (seeds, new)
         picked = different(in_turns(one, other))
         if not picked:  # a round of one trial may have left all seeds for later
-            picked = scored_again((self._seeds or [])[:n], self.task, self.context.model)
+            picked = scored_again(self._seeds[:n], self.task, self.context.model)
         self.exhausted = not picked and not pool.more
         return picked
+
+    def _pool(self, n: int) -> Pool:
+        """The strategy's candidates for *n* trials: those asked for ahead, if they suffice."""
+        asked, self._asked = self._asked, None
+        pool = None if asked is None else asked.result()
+        if pool is None or len(self.context.new(pool.candidates())) < n:
+            pool = self.strategy.ask(self.context, n)
+        pool = with_deviations(pool, self.task, self.context.model, self._fastest)
+        return replace(pool, measured=self.context.measured)
 
     def _hinted(self) -> list[Candidate]:
         """The programs that are fastest by results that do not count, where our rules make them."""
@@ -287,10 +284,13 @@ class TaskSearch:
                 found.append((candidate, end))
                 self._count(end)
         started = None if beside is None else beside()
-        ends = self._run(list(states))
-        if started is not None:
+        try:
+            ends = self._run(list(states))
+        finally:  # also when the user stops the run
             with profiled(Activity.SEARCH):
-                started.result()
+                wait([] if started is None else [started])
+        if started is not None:
+            started.result()
         found += zip(states.values(), ends, strict=True)
         return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
 

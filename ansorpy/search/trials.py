@@ -6,9 +6,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
 from typing import TypeVar
 
 from ansorpy.errors import ForeignFile
@@ -23,8 +22,6 @@ from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Building, Retimer, Runner, Sharing, Starting
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
-from ansorpy.measure.workers.locks import lock_cores
-from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.profiler import Span
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
@@ -164,22 +161,19 @@ class MeasuredTrials(Trials):
     def computing(self) -> AbstractContextManager[None]:
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
-    @cached_property
-    def _thread(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1, thread_name_prefix="ansorpy-search")
-
     def beside(self, work: Callable[[], T]) -> Future[T]:
-        sharing = self.runner if isinstance(self.runner, Sharing) else None
-        # A runner of other machines may have a node on this one.
-        on_cores = partial(lock_cores, usable_cores(), shared=True)
+        held = ExitStack()
+        held.enter_context(self.computing())  # here, where Ctrl-C and the deadline end the wait
 
         def computed() -> T:
-            with on_cores() if sharing is None else sharing.computing():
+            with held:
                 return work()
 
-        started = self._thread.submit(computed)
-        if sharing is not None:
-            sharing.wait_for(started)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-search")
+        started = thread.submit(computed)
+        thread.shutdown(wait=False)  # it ends with the work
+        if isinstance(self.runner, Sharing):
+            self.runner.time_after(started)
         return started
 
     def begin(self, task: Task) -> None:

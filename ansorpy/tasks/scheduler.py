@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
 from ansorpy.tasks.progress import TaskProgress
 
-__all__ = ["Foreseeing", "Round", "TaskScheduler", "first_round", "open_tasks"]
+__all__ = ["Round", "TaskScheduler", "first_round", "open_tasks"]
 
 
 @dataclass(frozen=True)
@@ -24,19 +24,14 @@ class Round:
 
 
 class TaskScheduler(Protocol):
-    """Chooses the task of the next round; each run has its own scheduler, which may keep state."""
+    """Chooses the task of the next round; each run has its own scheduler, which may keep state.
+
+    While a round is measured, a copy is asked which round of the other tasks may be next.
+    """
 
     @abstractmethod
     def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
         """A round of an alive task with positive gradient; None when no task is worth a round."""
-
-
-@runtime_checkable
-class Foreseeing(Protocol):
-    """A scheduler without state, whose choice can be known while something else is measured."""
-
-    def likely_next(self, tasks: Sequence[TaskProgress]) -> Round | None:
-        """What :meth:`TaskScheduler.next` would choose, the first of equals."""
 
 
 def open_tasks(tasks: Sequence[TaskProgress]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, inf
@@ -40,7 +41,7 @@ from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
 from ansorpy.tasks.pretrain import pretrain
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.recorded_request import preset_name, request_of
-from ansorpy.tasks.scheduler import Foreseeing, TaskScheduler, first_round
+from ansorpy.tasks.scheduler import Round, TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.task_trials import trials_of_tasks
 from ansorpy.tasks.trial_plan import expected_shares
@@ -222,8 +223,7 @@ class _Run:
             if chosen is None:
                 return self._ending(tasks, fitting)
             at = chosen.task
-            size = self.options.round_size or self.pace.size(at, tasks, left_s)
-            size = min(ceil(chosen.part * size), self._allowed(at))
+            size = self._size(chosen, tasks, left_s)
             ahead = self.options.ahead and self._expects_more(at, size, left_s)
             search = self.searches[at]
             before_s = search.measuring_s
@@ -246,26 +246,28 @@ class _Run:
             return True
         return self.pace.round_s(at, not history.rounds, 1) <= left_s
 
+    def _size(self, chosen: Round, tasks: Sequence[TaskProgress], left_s: float | None) -> int:
+        """Trials of the round *chosen*."""
+        size = self.options.round_size or self.pace.size(chosen.task, tasks, left_s)
+        return min(ceil(chosen.part * size), self._allowed(chosen.task))
+
     def _ask_ahead(
         self, at: int, size: int, tasks: Sequence[TaskProgress], left_s: float | None
     ) -> Future[Pool] | None:
-        """Ask for the candidates of the round that will follow this one, if of another task.
+        """Ask for the candidates of the round that may follow this one, of another task.
 
         This round of *size* trials of task *at* changes nothing about that but the model that all
-        tasks share.  If *at* is chosen again, the candidates stay for a later round.
+        tasks share.  If another round is chosen, the candidates stay for a later one.
         """
         others = [*tasks]
         others[at] = replace(tasks[at], alive=False, resting=False)
-        found = first_round(others)
-        if found is None and isinstance(self.scheduler, Foreseeing):
-            found = self.scheduler.likely_next(others)
+        found = deepcopy(self.scheduler).next(others, deepcopy(self.rng))
         if found is None or not self._expects_more(found.task, size, left_s):
             return None
-        asked = self.options.round_size or self.pace.size(found.task, others, left_s)
-        return self.searches[found.task].ask_ahead(min(asked, self._allowed(found.task)))
+        return self.searches[found.task].ask_ahead(self._size(found, others, left_s))
 
     def _expects_more(self, at: int, size: int, left_s: float | None) -> bool:
-        """Whether the budget will allow another round after one of *size* trials of task *at*."""
+        """Whether the budget will allow a round of task *at* after one of *size* trials."""
         if left_s is not None and left_s < 2 * self.pace.round_s(at, False, size):
             return False
         return self._allowed(at) > size

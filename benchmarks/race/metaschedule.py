@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import inf
 from pathlib import Path
 
 from ansorpy.errors import MissingDependency
@@ -120,7 +119,7 @@ def _section(settings: StudySettings, outcomes: Outcomes) -> Section:
 def _bar(what: str, ours: float | None, theirs: float) -> Bar:
     asked = f"under {figure(theirs)}, {METASCHEDULE}'s"
     said = "no program" if ours is None else figure(ours)
-    return Bar(what, asked, said, (inf if ours is None else ours) < theirs)
+    return Bar(what, asked, said, ours is not None and ours < theirs)
 
 
 def _ms(value: float | None) -> str:

@@ -81,14 +81,17 @@ def _seen(
         return "Not raced: what it gains depends on the records that there are."
     names = tuple(dict.fromkeys((name, Contestant.default().parts[kind], PLAINEST[kind])))
     heading = ("geometric means", *(f"`{one}`" for one in names), "measured")
-    rows = {row[0]: row for row in kept[1:]} if kept and kept[0] == heading else {}
+    known = {row[0]: row for row in kept[1:]} if kept and kept[0] == heading else {}
+    rows: list[tuple[str, ...]] = []
     for what, scores in _measures(kind, settings, outcomes):
         if name in scores:
             means = (_mean(scores, one, name) for one in names)
-            rows[what] = (what, *means, _origin(outcomes, name, scores[name]))
+            rows.append((what, *means, _origin(outcomes, name, scores[name])))
+        elif what in known:
+            rows.append(known[what])
     if not rows:
         return f"No results yet: `python -m benchmarks.race --stage {STAGES[kind]} report`."
-    return f"{markdown(heading, list(rows.values()))}\n\n[The race](../../results/race.md)."
+    return f"{markdown(heading, rows)}\n\n[The race](../../results/race.md)."
 
 
 def _origin(outcomes: Outcomes, name: str, subjects: Iterable[str]) -> str:

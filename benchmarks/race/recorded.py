@@ -110,10 +110,10 @@ def _bars(every: Mapping[Contestant, Mapping[str, Sequence[float]]]) -> Iterator
         trials = {one: median(found[space]) for one, found in every.items() if space in found}
         if default not in trials:
             continue
-        best = min(trials, key=lambda one: trials[one])
-        others = f"; least: {figure(trials[best])} by {best.name}" if best != default else ""
+        best = min(trials, key=lambda one: (trials[one], one != default))
+        least = f"; least: {figure(trials[best])} by {best.label('strategy')}"
         what = f"{space}, trials to 99 % by the default ({before} before)"
-        found = f"{figure(trials[default])}{others}"
+        found = f"{figure(trials[default])}{least if best != default else ''}"
         yield Bar(what, f"{before / 2:g}", found, trials[default] <= before / 2)
 
 

@@ -105,7 +105,7 @@ class Sharing(Protocol):
     def computing(self) -> AbstractContextManager[None]:
         """A context held while this process computes; entering it waits for others' timing runs."""
 
-    def wait_for(self, work: Future[Any]) -> None:
+    def time_after(self, work: Future[Any]) -> None:
         """Time nothing until *work* has ended, which computes beside builds; returns at once."""
 
 

@@ -29,7 +29,7 @@ from ansorpy.measure.run.client import ReferenceOutputs, RunClient
 from ansorpy.measure.run.interfaces import BuildService, Observer, Streaming
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.locks import lock_cores, share_cores
 from ansorpy.measure.workers.processes import usable_cores
 from ansorpy.measure.workers.supervisor import Worker
 from ansorpy.profiler import Activity, profiled
@@ -207,19 +207,11 @@ class LocalRunner(BuildingRunner):
         for client in self._clients.values():
             client.close()
 
-    @contextmanager
-    def computing(self) -> Iterator[None]:
-        """Hold a shared lock on the cores while computing, so that nobody times on them meanwhile.
+    def computing(self) -> AbstractContextManager[None]:
+        """Hold the cores shared while computing, so that nobody times on them meanwhile."""
+        return share_cores(self.options.lock_folder)
 
-        Past the deadline it no longer waits for the lock: little is computed then.
-        """
-        with ExitStack() as held:
-            with suppress(OutOfTime):
-                folder = self.options.lock_folder
-                held.enter_context(lock_cores(usable_cores(), folder, shared=True))
-            yield
-
-    def wait_for(self, work: Future[Any]) -> None:
+    def time_after(self, work: Future[Any]) -> None:
         """Time nothing until *work* has ended, which computes beside builds; returns at once."""
         self._computing.append(work)
 

@@ -29,7 +29,7 @@ from ansorpy.profiler import Activity, profiled
 
 __all__ = [
     "PATIENCE_S", "WAIT_S", "Undisputed", "WaitLog", "holders", "lock_cores", "lock_file",
-    "lock_gpus",
+    "lock_gpus", "share_cores",
 ]  # fmt: skip
 
 _LOG = logging.getLogger(__name__)
@@ -56,6 +56,18 @@ def lock_cores(
     wait for itself.  The kernel releases the locks when the process dies.
     """
     with _locked([f"core {core}" for core in sorted(set(cores))], folder, shared):
+        yield
+
+
+@contextmanager
+def share_cores(folder: Path | None = None) -> Iterator[None]:
+    """Hold a shared lock on the usable cores while computing, so that nobody times on them.
+
+    Past the deadline it no longer waits for the lock: little is computed then.
+    """
+    with ExitStack() as held:
+        with suppress(OutOfTime):
+            held.enter_context(lock_cores(usable_cores(), folder, shared=True))
         yield
 
 

@@ -61,8 +61,8 @@ class Evolution:
     generation also offers candidates, because a model trained on few trials is most wrong where
     evolution takes it.  Among nearly identical programs, which the model judges alike, only a few
     are measured first, and the model's error on these counts for the rest.  A first round of fewer
-    than four trials, as networks get under a time limit, has fewer placed sketches and generations:
-    these take longer than its trials, and other tasks wait for theirs.
+    than seven trials, as networks get under a time limit, has fewer placed sketches and
+    generations: these take longer than its trials, and other tasks wait for theirs.
     """
 
     sketches: int = 10

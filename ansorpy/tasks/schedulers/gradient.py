@@ -48,20 +48,14 @@ class Gradient:
     floor: float = 0.6
 
     def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> Round | None:
-        chosen, equals = self._chosen(tasks)
-        return Round(equals[int(rng.integers(len(equals)))]) if len(equals) > 1 else chosen
-
-    def likely_next(self, tasks: Sequence[TaskProgress]) -> Round | None:
-        return self._chosen(tasks)[0]
-
-    def _chosen(self, tasks: Sequence[TaskProgress]) -> tuple[Round | None, Sequence[int]]:
-        """The next round, and the tasks it is chosen from if these promise the same."""
         fresh, alive = first_round(tasks), open_tasks(tasks)
         if fresh is not None or not alive:
-            return fresh, ()
+            return fresh
         valid = self._behind(tasks) or alive
         gains = np.array([self.gradient(tasks, i) for i in valid])
-        return Round(valid[int(gains.argmin())]), valid if (gains == gains[0]).all() else ()
+        if len(gains) > 1 and (gains == gains[0]).all():
+            return Round(valid[int(rng.integers(len(valid)))])
+        return Round(valid[int(gains.argmin())])
 
     def gradient(self, tasks: Sequence[TaskProgress], at: int) -> float:
         """Expected change of the objective per ``unit`` trials of task *at*, over their cost."""

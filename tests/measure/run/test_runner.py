@@ -513,7 +513,7 @@ class HeldUp:
 def test_timing_waits_for_what_computes_beside_builds(tmp_path: Path) -> None:
     work = Future[None]()
     with LocalRunner(MeasureOptions(lock_folder=tmp_path), PlantedBuilder()) as local:
-        local.wait_for(work)
+        local.time_after(work)
         with until(time.monotonic() + 0.2):
             [cut] = local.measure(TASK, [planted_state(DAG, "good")], incumbent_s=None)
         assert cut.kind is TrialKind.CUT
