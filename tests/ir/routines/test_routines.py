@@ -29,6 +29,7 @@ from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.codegen.c.compiled import needs_cc
+from tests.run_native import run_native
 
 Array = np.ndarray
 Rng = np.random.Generator
@@ -53,10 +54,17 @@ def built(dag: ComputeDAG) -> Kernel:
     return KERNELS[key]
 
 
-def check(dag: ComputeDAG, arrays: Sequence[Array], *, interpreted: bool = False) -> Array:
-    """The result, which is the same compiled, interpreted, and in numpy."""
-    [want] = run_dag(dag, dict(zip([a.name for a in dag.args], arrays, strict=True)))
-    np.testing.assert_array_equal(built(dag)(*arrays), want)
+def check(
+    dag: ComputeDAG, arrays: Sequence[Array], *, interpreted: bool = False, proved: bool = True
+) -> Array:
+    """The result, which is the same compiled, interpreted, and in numpy.
+
+    Programs that differ from others by the type of their elements alone need not be *proved*.
+    """
+    data = dict(zip([a.name for a in dag.args], arrays, strict=True))
+    [want] = run_dag(dag, data)
+    [got] = [built(dag)(*arrays)] if proved else run_native(lower(State.initial(dag)), data)
+    np.testing.assert_array_equal(got, want)
     if interpreted:
         out = np.zeros_like(want)
         run_program(lower(State.initial(dag)).run, [*arrays, out])
@@ -89,7 +97,8 @@ ROWS = {False: [((2, 331), 331), ((1, 61), 2)], True: [((2, 509), 3)]}
 def test_places_of_the_first_are_stable_in_every_type(kind: str, largest: bool, rng: Rng) -> None:
     for shape, k in ROWS[largest]:
         x = drawn(shape, kind, rng)
-        places = check(definition(TopPlaces(largest), [x], (shape[0], k)), [x])
+        dag = definition(TopPlaces(largest), [x], (shape[0], k))
+        places = check(dag, [x], proved=kind in ("float32", "float64"))
         order = np.argsort(x.astype(np.float64), axis=1, kind="stable")
         if not largest and x.dtype.itemsize < 8:
             np.testing.assert_array_equal(places, order[:, :k])
@@ -209,7 +218,7 @@ def test_updates_of_every_type(routine: type[Scatters], kind: str, rng: Rng) -> 
         rng.integers(0, 2 if kind == "bool" else 9, (2, k, 3)).astype(kind) for k in (5, 9)
     )
     arrays: list[Array] = [x, rng.integers(0, 5, (2, 9, 3)), updates]
-    check(definition(routine(), arrays, x.shape, as_dtype(x.dtype)), arrays)
+    check(definition(routine(), arrays, x.shape, as_dtype(x.dtype)), arrays, proved=False)
 
 
 def test_updates_of_tensors_of_open_size(rng: Rng) -> None:
