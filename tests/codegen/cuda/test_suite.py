@@ -29,7 +29,7 @@ def smallest() -> list[Case]:
 
 @pytest.mark.parametrize(
     ("case", "target"),
-    zip(some(smallest()), cycle(TARGETS), strict=False),
+    list(zip(some(smallest()), cycle(TARGETS), strict=False)),
     ids=lambda value: value.name,
 )
 def test_the_smallest_case_of_each_family_compiles(case: Case, target: Target) -> None:
