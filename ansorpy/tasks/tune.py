@@ -261,6 +261,8 @@ class _Run:
         """
         others = [*tasks]
         others[at] = replace(tasks[at], alive=False, resting=False)
+        if not any(task.alive for task in others):
+            return None
         found = deepcopy(self.scheduler).next(others, deepcopy(self.rng))
         if found is None or not self._expects_more(found.task, size, left_s):
             return None
