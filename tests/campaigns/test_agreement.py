@@ -18,7 +18,9 @@ CORES, SCALAR, VECTOR = "c:cores=2", "c:word=32,l1=8KiB,l2=0", "c:vector=128"
 @pytest.mark.parametrize(
     ("name", "family"),
     [
-        pytest.param(CORES, "GMM", marks=needs_openmp), (SCALAR, "SOFTMAX"), (VECTOR, "C2D"),
+        pytest.param(CORES, "GMM", marks=needs_openmp),
+        pytest.param(CORES, "SOFTMAX", marks=needs_openmp),
+        (SCALAR, "C2D"), (SCALAR, "SOFTMAX"), (VECTOR, "C2D"), (VECTOR, "GMM"),
     ],
 )  # fmt: skip
 def test_the_same_schedules_give_the_same_results(name: str, family: str) -> None:

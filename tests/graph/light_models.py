@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 from onnx import ModelProto, numpy_helper
 
-__all__ = ["light_model"]
+__all__ = ["LIGHT", "light_model"]
 
 _FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+LIGHT = tuple(sorted(path.stem.removeprefix("light_") for path in _FOLDER.glob("light_*.onnx")))
 
 
 def light_model(name: str, seed: int | None = None) -> ModelProto:

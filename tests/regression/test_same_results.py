@@ -21,7 +21,7 @@ from ansorpy.search.strategy import Context
 from ansorpy.target import Target
 from tests.regression.drawing import draw, sampler_of, task_of
 
-CPU = Target.parse("x86-64-v3")
+CPU, GPU = Target.parse("x86-64-v3"), Target.parse("sm_90")
 
 LLVM = (22, 1, 0)
 """The version whose objects are kept; with another one, set it and run with --update-golden."""
@@ -30,7 +30,7 @@ EVOLUTION = partial(Evolution, sketches=4, scouts=4, population=128, generations
 """Of its own: the golden candidates depend on these numbers."""
 
 OBJECTS = (
-    "matmul", "dense", "int8_matmul", "conv2d_strided", "conv2d_winograd",
+    "matmul", "dense", "int8_matmul", "conv2d_strided", "conv2d_winograd", "depthwise_pointwise",
     "softmax", "layer_norm", "attention", "gelu", "gather", "transpose",
 )  # fmt: skip
 
@@ -60,15 +60,9 @@ def asked(context: Context, rounds: int = 2, n: int = 6) -> list[Candidate]:
     return found
 
 
-ASKED = [
-    ("matmul", "x86-64-v3"), ("softmax", "x86-64-v3"), ("conv2d_winograd", "x86-64-v3"),
-    ("matmul", "sm_90"), ("softmax", "sm_90"), ("float16_matmul", "sm_90"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("operator", "name"), ASKED)
-def test_candidates(operator: str, name: str, golden: Callable[[str], None]) -> None:
-    target = Target.parse(name)
+@pytest.mark.parametrize("target", [CPU, GPU], ids=lambda target: target.name)
+@pytest.mark.parametrize("operator", ["matmul", "conv2d_winograd", "softmax", "float16_matmul"])
+def test_candidates(operator: str, target: Target, golden: Callable[[str], None]) -> None:
     sampler, rng = sampler_of(operator, target), np.random.default_rng(20)
     context = Context(task_of(operator, target), sampler, AnalyticModel(), rng)
     lines = []

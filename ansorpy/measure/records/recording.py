@@ -31,9 +31,9 @@ def measure_recorded(
 
     Each trial is committed as started right before it runs and its result right after, so a kill
     loses one trial per machine; the code of a new best is stored.  The incumbent is the best trial
-    recorded so far, which the first others are timed beside; with *in_full* there is none at first,
-    so that a single candidate is fully timed though it is slow.  A trial that was CUT does not
-    count: its start is undone.
+    recorded so far; with *in_full* there is none at first, so that a single candidate is fully
+    timed though it is slow.  A runner that has timed no program of the task yet compares the first
+    ones with the best recorded.  A trial that was CUT does not count: its start is undone.
     """
     database.add_task(task)
     results = {}

@@ -206,16 +206,24 @@ class RunSession:
         )
 
     def _yardstick(self, known: KnownProgram | None, blobs: Sequence[bytes]) -> Yardstick | None:
-        """The *known* program, which stays loaded for the next candidates."""
+        """The *known* program, which stays loaded for the next candidates.
+
+        None if it does not run: it may be a recorded one, for which no candidate is to blame.
+        """
         if known is None:
             return None
         if self._beside is None or self._beside[0] != known.digest:
             self._unload()
-            candidate = self._loaded.enter_context(
-                self.task.load(built_from_parts(known.built, blobs))
-            )
-            candidate.check()
-            candidate.prepare(self._options.reuse_distance_bytes)
+            try:
+                built = built_from_parts(known.built, blobs)
+                candidate = self._loaded.enter_context(self.task.load(built))
+                candidate.check()
+                candidate.prepare(self._options.reuse_distance_bytes)
+            except DeviceLost:
+                raise
+            except AnsorpyError:
+                self._unload()
+                return None
             self._beside = known.digest, candidate
         candidate = self._beside[1]
         return Yardstick(candidate.burst, known.seconds, candidate.unit)

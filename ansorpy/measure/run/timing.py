@@ -80,16 +80,11 @@ class TimingPolicy:
     def of_level(self) -> TimingPolicy:
         """The policy for a program that becomes a :class:`Yardstick`.
 
-        It samples through the slow phases of a virtual machine, and those of a fast one count.
+        It samples for longer than a virtual machine's slow phases take, and the samples of fast
+        ones count.
         """
         most = max(self.max_samples, round(self.level_s / self.sample_s))
-        return replace(
-            self,
-            total_s=self.level_s,
-            max_samples=most,
-            spread=None,
-            fastest=min(0.3, self.fastest),
-        )
+        return replace(self, total_s=self.level_s, max_samples=most, spread=None, fastest=0.3)
 
     def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
         """Whether to take another sample after *samples*, which took *spent_s* in all."""

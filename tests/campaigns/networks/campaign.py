@@ -155,5 +155,4 @@ def _problem(value: Value, found: Array) -> str:
 NETWORKS = Campaign(
     "compiles random networks, and compares with onnxruntime, onnx's reference and no passes",
     case,
-    short=2,
 )

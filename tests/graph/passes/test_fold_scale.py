@@ -153,9 +153,9 @@ def test_a_scale_passes_a_shift_only_to_reach_a_product() -> None:
     assert folded(net, net.op("Mul", x, net.normal(3, 1, 1))) == {"mul": 1, "add": 1}
 
 
-@pytest.mark.parametrize(
-    ("name", "scales", "shifts"), [("inception_v2", 8, 70), ("shufflenet", 4, 63)]
-)
+@pytest.mark.parametrize(("name", "scales", "shifts"), [
+    ("densenet121", 63, 122), ("inception_v2", 8, 70), ("resnet50", 1, 70), ("shufflenet", 4, 63),
+])  # fmt: skip
 def test_batch_norms_of_networks_fold(name: str, scales: int, shifts: int) -> None:
     found = labels(simplify(load(light_model(name, 3))))
     assert (found["mul"], found["add"]) == (scales, shifts)

@@ -40,7 +40,7 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.measure.check.test_compare import cancelled
 from tests.measure.definitions import matmul, task_of, tiled
-from tests.measure.planted import PlantedBuilder, doubling, planted_state
+from tests.measure.planted import PlantedBuilder, doubling, planted, planted_state
 from tests.measure.workers.bare_server import BARE
 from tests.waiting import comes_true
 
@@ -167,6 +167,13 @@ def test_a_search_that_goes_on_compares_with_the_best_that_is_recorded(tmp_path)
         recorded = db.lookup(TASK, first)
         assert found is not None and recorded is not None
         assert (found[0].digest, found[1]) == (recorded.object_digest, recorded.median_s)
+
+
+def test_a_recorded_program_that_does_not_run_is_not_compared_with(tmp_path):
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path), PlantedBuilder()) as runner:
+        runner.compare_with(TASK, lambda: (planted("error code"), 1e-3))
+        results = runner.measure(TASK, [planted_state(DAG, "good")] * 2, incumbent_s=None)
+        assert all(result.ok for result in results), [result.reason for result in results]
 
 
 def test_a_program_without_rivals_is_timed_in_full(runner, tmp_path):
