@@ -15,7 +15,7 @@ from ansorpy.api.parts import Parts
 from ansorpy.arrays import Floats
 from ansorpy.config import seed_or_default
 from ansorpy.cost.analytic.cpu.model import TERMS
-from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
 from ansorpy.cost.learner import SAMPLE_VERSION, samples_of
@@ -134,7 +134,8 @@ def train_model(
     else:
         model = load_trials(source, target)
     tasks = model.data.tasks
-    model.options = replace(model.options, seed=model.options.seed + seed_or_default(seed))
+    options = BoostedOptions.for_programs(len(model.data))
+    model.options = replace(options, seed=options.seed + seed_or_default(seed))
     model.refit()
     saved = SavedModel.of(model, target.family)
     if not saved.programs or not saved.is_trained:
@@ -199,10 +200,12 @@ def _learn(model: CostModel, measured: Iterable[_OfTask]) -> None:
 
 
 def _teach(model: CostModel, measured: Iterable[_OfTask]) -> None:
-    """Train *model* on what was *measured*, a network for as long as it gains from it."""
+    """Train *model* once on what was *measured*, for as long and as much as it gains from it."""
     if isinstance(model, NetworkModel):
         model.fitting = replace(model.fitting, examples=_EXAMPLES)
     _learn(model, measured)
+    if isinstance(model, BoostedTrees):
+        model.options = BoostedOptions.for_programs(len(model.data))
     model.refit()
 
 

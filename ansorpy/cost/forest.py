@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ansorpy.arrays import Floats
-from ansorpy.cost.learner import SampleLearner, TreeOptions, statement_features
+from ansorpy.cost.learner import SampleLearner, TreeOptions, statement_rows
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
@@ -80,7 +80,7 @@ class RandomForest(SampleLearner):
         score: Floats = 1.0 / self.prior.seconds(task, views)
         if self._forest is None:
             return score, np.full(len(score), self.options.doubt)
-        features = program_features(statement_features(views))
+        features = program_features(statement_rows(task, views))
         logarithms = np.stack([
             np.asarray(self._forest.predict(features, start_iteration=tree, num_iteration=1,
                                             num_threads=1))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ansorpy.arrays import Floats
+from ansorpy.cost.analytic.cpu.model import TERMS
 from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.dataset import Dataset, TaskSamples
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
@@ -18,9 +19,13 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
 __all__ = [
-    "SAMPLE_VERSION", "SampleLearner", "TreeOptions", "per_statement", "samples_of",
-    "statement_features",
+    "COLUMNS", "SAMPLE_VERSION", "SampleLearner", "TreeOptions", "per_statement", "samples_of",
+    "statement_rows", "with_prior",
 ]  # fmt: skip
+
+COLUMNS = (*FEATURE_NAMES, *(f"share_{term}" for term in TERMS))
+"""What learned models see of a statement: Ansor's features, and which share of its time each term
+of the analytic model would take alone, which is what trees correct it by."""
 
 SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
 """Version of the training samples: the features, and the analytic estimate that models correct."""
@@ -93,7 +98,7 @@ class SampleLearner:
     @property
     def remembers(self) -> tuple[str, int]:
         """Version of the samples and width of their features."""
-        return SAMPLE_VERSION, len(FEATURE_NAMES)
+        return SAMPLE_VERSION, len(COLUMNS)
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key; training uses them."""
@@ -101,15 +106,34 @@ class SampleLearner:
 
 
 def samples_of(task: Task, programs: Programs, seconds: Floats) -> Samples:
-    """The training samples of measured programs: their features and analytic estimates."""
+    """The training samples of measured programs: their rows and analytic estimates."""
     views = view_nest(programs.nest, len(programs))
-    features = list(statement_features(views))
-    return Samples(SAMPLE_VERSION, features, AnalyticModel().seconds(task, views), seconds)
+    prior_s, rows = with_prior(task, views)
+    return Samples(SAMPLE_VERSION, list(_spread(rows, views)), prior_s, seconds)
 
 
-def statement_features(views: Sequence[LeafView]) -> Floats:
-    """Features of every program's statements: ``[programs, statements, features]``."""
-    parts = zip(views, per_statement(extract_all(views), views), strict=True)
+def statement_rows(task: Task, views: Sequence[LeafView]) -> Floats:
+    """The rows of every program's statements: ``[programs, statements, len(COLUMNS)]``."""
+    return _spread(with_prior(task, views)[1], views)
+
+
+def with_prior(task: Task, views: Sequence[LeafView]) -> tuple[Floats, Floats]:
+    """The analytic estimate of each candidate in seconds, and the rows of all statements.
+
+    The rows are those of one statement's settings after the other, ``[sum of n, len(COLUMNS)]``.
+    Values are ``log2(1 + x)``.
+    """
+    prior_s, shares = AnalyticModel().explained(task, views)
+    features = extract_all(views)
+    terms = np.zeros((len(features), len(TERMS)), order="F")
+    if shares:
+        parts = zip(views, shares, strict=True)
+        np.concatenate([np.broadcast_to(s, (v.rows, s.shape[1])) for v, s in parts], out=terms)
+    return prior_s, np.concatenate([features, np.log2(1 + terms)], axis=1)
+
+
+def _spread(rows: Floats, views: Sequence[LeafView]) -> Floats:
+    parts = zip(views, per_statement(rows, views), strict=True)
     return np.stack([view.spread(part) for view, part in parts], axis=1)
 
 

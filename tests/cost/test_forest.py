@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.forest import ForestOptions, RandomForest, program_features
+from ansorpy.cost.learner import COLUMNS
 from ansorpy.cost.metrics import rank_correlation
 from tests.cost.populations import SHAPE, population, true_seconds
 from tests.cost.tasks import matmul_task
@@ -82,7 +82,7 @@ def test_a_split_chooses_among_ten_features_that_vary(monkeypatch: pytest.Monkey
     tasks = trained().data.tasks.values()
     rows = np.stack([program_features(part) for samples in tasks for part in samples.features])
     varying = int((rows.max(axis=0) > rows.min(axis=0)).sum())
-    assert 10 < varying < len(FEATURE_NAMES)
+    assert 10 < varying < len(COLUMNS)
     assert asked == [pytest.approx(10 / varying)]
 
 

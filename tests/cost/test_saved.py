@@ -42,7 +42,7 @@ def test_what_was_saved_scores_the_same_without_the_records(tmp_path: Path) -> N
 
 def test_it_ranks_from_the_first_and_goes_on_learning() -> None:
     model = kept()()
-    programs, columns = population(60, 5)
+    programs, columns = population(300, 5)
     seconds = true_seconds(columns)
     before = rank_correlation(model.predict(TASK, programs), -seconds)
     assert before > rank_correlation(BoostedTrees().predict(TASK, programs), -seconds) + 0.1

@@ -30,8 +30,10 @@ def recorded(name: str) -> tuple[Grid, list[LeafView]]:
 def test_estimates_are_those_of_this_version(name: str, golden: Callable[[str], None]) -> None:
     """Another number here: raise ``PRIOR_VERSION``."""
     grid, views = recorded(name)
-    seconds = AnalyticModel().seconds(grid.task, views)
+    seconds, shares = AnalyticModel().explained(grid.task, views)
     lines = [f"version {PRIOR_VERSION}", *(f"{s:.9g}" for s in seconds)]
+    for view, each in zip(views, shares, strict=True):
+        lines += [" ".join(f"{share:.6g}" for share in row) for row in view.spread(each)[:2]]
     golden("\n".join(lines))
 
 

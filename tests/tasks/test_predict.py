@@ -58,24 +58,6 @@ def test_the_model_that_ships_chooses_among_the_analytic_models_best(
     assert _best(replace(OPTIONS, pretrained=False)) == analytic
 
 
-@pytest.mark.parametrize(("power", "displaces"), [(0.05, False), (5.0, True)])
-def test_it_displaces_the_first_choice_only_by_a_clear_difference(
-    power: float, displaces: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores: list[float] = []
-
-    class Mild(AnalyticModel):
-        """Prefers slow programs, the more the higher *power*."""
-
-        def predict(self, task: Task, programs: Programs) -> Floats:
-            found = super().predict(task, programs)
-            scores.extend(found.tolist())
-            return np.power(found, -power)
-
-    monkeypatch.setattr(predict, "shipped_model", lambda target: Mild())
-    assert (_best(OPTIONS)[1] < max(scores)) == displaces
-
-
 def test_it_is_not_asked_if_another_model_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predict, "shipped_model", lambda target: pytest.fail("asked"))
     given = Contrary()

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.cost.features import FEATURE_NAMES
-from ansorpy.cost.learner import SAMPLE_VERSION
+from ansorpy.cost.learner import COLUMNS, SAMPLE_VERSION
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
@@ -25,7 +24,7 @@ from tests.search.tasks import matmul, scale
 class Pupil:
     """Counts the samples it learns from, by task."""
 
-    remembers = (SAMPLE_VERSION, len(FEATURE_NAMES))
+    remembers = (SAMPLE_VERSION, len(COLUMNS))
 
     def __init__(self) -> None:
         self.taught: dict[str, int] = {}
@@ -37,7 +36,7 @@ class Pupil:
 def record(database: Database, task: Task, trials: int) -> None:
     """Record some trials of *task*, each with a sample."""
     state = State.initial(task.dag)
-    features = [np.ones((1, len(FEATURE_NAMES)))]
+    features = [np.ones((1, len(COLUMNS)))]
     for _, factor in zip(range(trials), range(1, 1000), strict=False):
         split, _ = state.split(task.dag.ops[-1].name, state.stages[-1].iters[0], (factor,))
         trial = database.start(task, split)

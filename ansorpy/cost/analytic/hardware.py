@@ -29,6 +29,13 @@ class HardwareModel(Protocol):
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate."""
 
+    def explained(self, task: Task, views: Sequence[LeafView]) -> tuple[Floats, list[Floats]]:
+        """The same, and what of each statement's time each of its terms would take alone.
+
+        The latter are shares, ``[settings, terms]`` for each statement; there are none if the model
+        has no terms of single statements.
+        """
+
     def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Seconds that each cause would take alone, ``[candidates, statements, causes]``.
 

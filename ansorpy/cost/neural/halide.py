@@ -11,8 +11,7 @@ from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.hardware import CAUSES, hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.dataset import TaskSamples
-from ansorpy.cost.features import FEATURE_NAMES
-from ansorpy.cost.learner import SAMPLE_VERSION, statement_features
+from ansorpy.cost.learner import COLUMNS, SAMPLE_VERSION, statement_rows
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.neural.blocks import dense
 from ansorpy.cost.neural.losses import Loss
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Halide"]
 
 _CAUSES = slice(0, CAUSES)
-_FEATURES = slice(CAUSES, CAUSES + len(FEATURE_NAMES))
+_FEATURES = slice(CAUSES, CAUSES + len(COLUMNS))
 
 _UNIT_S = 1e-9
 """Terms are stored in this unit, as numbers in single precision."""
@@ -59,7 +58,7 @@ class Halide(NetworkModel):
 
     def encode(self, task: Task, programs: Programs) -> Floats:
         views = view_nest(programs.nest, len(programs))
-        features = statement_features(views)
+        features = statement_rows(task, views)
         found = np.zeros((*features.shape[:2], self.width))
         causes = hardware_of(task.target).causes(task, views) / _UNIT_S
         found[..., : causes.shape[-1]] = causes

@@ -9,8 +9,7 @@ import numpy as np
 
 from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.features import FEATURE_NAMES
-from ansorpy.cost.learner import SAMPLE_VERSION, samples_of, statement_features
+from ansorpy.cost.learner import COLUMNS, SAMPLE_VERSION, samples_of, statement_rows
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.neural.network import NetworkModel
 from ansorpy.cost.programs import Programs
@@ -33,10 +32,10 @@ class StatementNetwork(NetworkModel):
 
     @property
     def width(self) -> int:
-        return len(FEATURE_NAMES)
+        return len(COLUMNS)
 
     def encode(self, task: Task, programs: Programs) -> Floats:
-        return statement_features(view_nest(programs.nest, len(programs)))
+        return statement_rows(task, view_nest(programs.nest, len(programs)))
 
     def untrained(self, task: Task, programs: Programs) -> Floats:
         """The analytic model's scores."""

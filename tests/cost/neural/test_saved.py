@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
 
 from ansorpy.api.parts import Parts
-from ansorpy.cost.features import FEATURE_NAMES
+from ansorpy.cost.learner import COLUMNS
 from ansorpy.cost.models import MODELS
 from ansorpy.cost.neural.mtl_tlp import MultiTaskTLP
 from ansorpy.cost.neural.network import NetworkModel
@@ -115,7 +115,7 @@ def changed(path: Path, header: dict[str, Any], **arrays: Any) -> Path:
         ({}, {"out.bias": np.array([{}])}, "is not a network"),
         (
             {},
-            {"spread": np.zeros(len(FEATURE_NAMES), np.float32)},
+            {"spread": np.zeros(len(COLUMNS), np.float32)},
             "scale of a column is not positive",
         ),
     ],

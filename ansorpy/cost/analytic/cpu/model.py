@@ -65,6 +65,14 @@ class LeafCost:
         return [*(c / self.per_s for c in cycles), *self.causes[1:]]
 
     @property
+    def shares(self) -> Floats:
+        """:attr:`terms` relative to :attr:`total_s`, ``[n, len(TERMS)]``; 0 where that is 0."""
+        total = self.total_s
+        terms = np.stack(np.broadcast_arrays(*self.terms, total)[:-1], axis=1)
+        found: Floats = np.divide(terms, total[:, None], out=np.zeros_like(terms), where=terms > 0)
+        return found
+
+    @property
     def total_s(self) -> Floats:
         causes = (self.core_s, self.l2_s, self.l3_s, self.dram_s)
         largest = np.maximum.reduce(causes)
@@ -143,6 +151,13 @@ def thread_balance(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats
     return speedup, np.where(own, tasks, 0.0), forks if threads > 1 else forks * 0
 
 
+def _together(views: Sequence[LeafView], costs: Sequence[LeafCost]) -> Floats:
+    total: Floats = np.zeros(1)
+    for view, cost in zip(views, costs, strict=True):
+        total = total + view.spread(cost.total_s)
+    return total
+
+
 @dataclass(frozen=True)
 class CpuModel:
     """A roofline model with register tiles, in closed form on the population's columns.
@@ -159,10 +174,12 @@ class CpuModel:
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate; statements run one after another."""
-        total: Floats = np.zeros(1)
-        for view, cost in zip(views, self._costs(task, views), strict=True):
-            total = total + view.spread(cost.total_s)
-        return total
+        return _together(views, self._costs(task, views))
+
+    def explained(self, task: Task, views: Sequence[LeafView]) -> tuple[Floats, list[Floats]]:
+        """The same, and the shares of :data:`TERMS` in the time of each statement."""
+        costs = self._costs(task, views)
+        return _together(views, costs), [cost.shares for cost in costs]
 
     def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Seconds of each statement on the core, for each level of memory, and for its forks."""

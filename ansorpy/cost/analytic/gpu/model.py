@@ -29,6 +29,10 @@ class GpuModel:
         """Predicted seconds of each candidate."""
         return gpu_seconds(task.target, views)
 
+    def explained(self, task: Task, views: Sequence[LeafView]) -> tuple[Floats, list[Floats]]:
+        """The same; the terms are those of kernels, so there are none of statements."""
+        return self.seconds(task, views), []
+
     def causes(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Seconds of each kernel, in the row of its first statement; the last is its launch."""
         return gpu_causes(task.target, views)
