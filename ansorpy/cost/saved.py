@@ -21,7 +21,7 @@ from pydantic import (
     ValidationError,
 )
 
-from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.learner import SAMPLE_VERSION
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.target import Target
@@ -79,6 +79,11 @@ class SavedModel:
 
     def __call__(self) -> BoostedTrees:
         return BoostedTrees(base=self._trees)
+
+    def alone(self) -> BoostedTrees:
+        """A model to choose with where nothing is measured (:attr:`.BoostedOptions.alone`)."""
+        weight = BoostedOptions.for_programs(self.programs).alone
+        return BoostedTrees(base=[trees._replace(weight=weight) for trees in self._trees])
 
     def text(self) -> str:
         """The content of its file, which :meth:`parse` reads."""

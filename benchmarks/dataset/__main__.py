@@ -19,7 +19,7 @@ from ansorpy.api.request import Request
 from ansorpy.api.train_model import train_model
 from ansorpy.cli.exit_codes import exit_code
 from ansorpy.cli.recording import record
-from ansorpy.cost.pretrained import shipped_file, shipped_model
+from ansorpy.cost.pretrained import pretrained_for, shipped_file
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.program_dataset import ProgramDataset
@@ -72,8 +72,8 @@ def _allowed(sources: Sources) -> Iterator[tuple[str, Task]]:
 
 def _ship(dataset: ProgramDataset, target: Target) -> None:
     """Train the model for machines like *target*, which ships from now on."""
-    trained, before = train_model(dataset, target), shipped_model(target)
-    show_ranks({**({"before": before} if before else {}), "trained": trained.model()})
+    trained, before = train_model(dataset, target), pretrained_for(target)
+    show_ranks({**({"before": before()} if before else {}), "trained": trained.model()})
     trained.save(shipped_file(target.family))
 
 

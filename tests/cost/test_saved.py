@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ansorpy.cost.analytic.model import PRIOR_VERSION
+from ansorpy.arrays import Floats
+from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
 from ansorpy.cost.features import FEATURE_VERSION
 from ansorpy.cost.metrics import rank_correlation
@@ -51,6 +53,21 @@ def test_it_ranks_from_the_first_and_goes_on_learning() -> None:
     model.learn(TASK, programs, other)
     model.refit()
     assert rank_correlation(model.predict(TASK, programs), -other) > earlier + 0.1
+
+
+def test_where_nothing_is_measured_the_trees_of_many_programs_count_more() -> None:
+    few, (programs, _) = kept(), population(50, 2)
+    many = replace(few, programs=30_000)
+    prior = AnalyticModel().predict(TASK, programs)
+
+    def correction(model: BoostedTrees) -> Floats:
+        found: Floats = np.log(model.predict(TASK, programs) / prior)
+        return found
+
+    expected = correction(few())
+    np.testing.assert_allclose(correction(few.alone()), expected)
+    np.testing.assert_allclose(correction(many()), expected)
+    np.testing.assert_allclose(correction(many.alone()), 0.8 / 0.25 * expected, rtol=1e-6)
 
 
 def test_below_enough_programs_it_stands_as_it_was() -> None:
