@@ -10,6 +10,7 @@ import numpy as np
 
 from ansorpy.arrays import Floats
 from ansorpy.config import default_threads
+from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.cost.learner import COLUMNS, SampleLearner, TreeOptions, per_statement, with_prior
 from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.cost.programs import Programs
@@ -57,24 +58,28 @@ class BoostedOptions(TreeOptions):
     """Weight of the trees' sum in ranking programs.  Pairs have an order but no distance, so
     training keeps driving distinguishable programs apart, especially when there are few.  The sign
     of a correction therefore means far more than its size.  Measured on held-out records
-    (docs/results/search.md); with trees that were trained on 105,000 programs before, a search
-    takes 4.6 trials to 99 % of the best of recorded spaces (geometric mean), at 0.8 it takes 8."""
+    (docs/results/search.md).  Searches of recorded spaces that begin with trees from 105,000
+    programs take 2.6 trials to 95 % of the best (geometric mean), and 4.4 if the weight is 0.8."""
     alone: float = 0.25
     """The same where nothing is measured, so that nothing will correct the order."""
+    sees_shares: bool = False
+    """Whether trees may split by the shares of the analytic model's terms."""
 
     @staticmethod
     def for_programs(programs: int) -> BoostedOptions:
         """Options for training once on so many programs.
 
-        Trees that were grown from many programs of many tasks may split more rarely and count more
-        where they are alone.  Measured, as pairs of held-out networks' programs in the right order:
-        by trees from 89,000 programs, 0.842 with the first options, 0.856 with these; by trees from
-        3,000, no more with these.  Leaves of 63 rank as well alone (0.859), but searches that
-        begin with them take 8.2 instead of 4.6 trials to 99 %.
+        Trees that are grown from many programs of many tasks may see more and count more where they
+        are alone.  Measured, as pairs of held-out networks' programs in the right order: by trees
+        from 89,000 programs, 0.839 with the options of a search and 0.856 with these; by trees from
+        900, 0.823 without and 0.821 with the shares.  In a search of the recorded spaces, trees
+        without the shares need 5.7 instead of 7.1 trials to 99 % of the best.
         """
         if programs < _MANY:
             return BoostedOptions()
-        return BoostedOptions(trees=160, learning_rate=0.15, min_rows_in_leaf=20, alone=0.8)
+        return BoostedOptions(
+            trees=160, learning_rate=0.15, min_rows_in_leaf=20, alone=0.8, sees_shares=True
+        )
 
     def parameters(self, rows: int) -> dict[str, Any]:
         """LightGBM's parameters for *rows* rows.
@@ -206,6 +211,8 @@ class BoostedTrees(SampleLearner):
         if self._base:
             earlier = _Blend(self._base).predict(training.features, parameters["num_threads"])
             start += earlier / self.options.trust
+        if not self.options.sees_shares:
+            training.features[:, len(FEATURE_NAMES) :] = 0.0
         rows = lightgbm.Dataset(
             training.features, init_score=start, label=np.zeros(len(start)), free_raw_data=True
         )
