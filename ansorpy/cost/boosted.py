@@ -10,8 +10,14 @@ import numpy as np
 
 from ansorpy.arrays import Floats
 from ansorpy.config import default_threads
-from ansorpy.cost.features import FEATURE_NAMES
-from ansorpy.cost.learner import COLUMNS, SampleLearner, TreeOptions, per_statement, with_prior
+from ansorpy.cost.learner import (
+    COLUMNS,
+    SHARES,
+    SampleLearner,
+    TreeOptions,
+    per_statement,
+    with_prior,
+)
 from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.cost.programs import Programs
 from ansorpy.cost.ranking import pack_ranking
@@ -213,7 +219,7 @@ class BoostedTrees(SampleLearner):
             earlier = _Blend(self._base).predict(training.features, parameters["num_threads"])
             start += earlier / self.options.trust
         if not self.options.sees_shares:
-            training.features[:, len(FEATURE_NAMES) :] = 0.0
+            training.features[:, SHARES] = 0.0  # no tree splits by a constant column
         rows = lightgbm.Dataset(
             training.features, init_score=start, label=np.zeros(len(start)), free_raw_data=True
         )

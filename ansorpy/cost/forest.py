@@ -77,10 +77,11 @@ class RandomForest(SampleLearner):
     def _estimate(self, task: Task, programs: Programs) -> tuple[Floats, Floats]:
         """Scores, and the standard deviations of their logarithms."""
         views = view_nest(programs.nest, len(programs))
-        score: Floats = 1.0 / self.prior.seconds(task, views)
         if self._forest is None:
+            score: Floats = 1.0 / self.prior.seconds(task, views)
             return score, np.full(len(score), self.options.doubt)
-        features = program_features(statement_rows(task, views))
+        prior_s, rows = statement_rows(task, views)
+        score, features = 1.0 / prior_s, program_features(rows)
         logarithms = np.stack([
             np.asarray(self._forest.predict(features, start_iteration=tree, num_iteration=1,
                                             num_threads=1))

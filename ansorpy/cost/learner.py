@@ -19,13 +19,16 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples
 
 __all__ = [
-    "COLUMNS", "SAMPLE_VERSION", "SampleLearner", "TreeOptions", "per_statement", "samples_of",
-    "statement_rows", "with_prior",
+    "COLUMNS", "SAMPLE_VERSION", "SHARES", "SampleLearner", "TreeOptions", "per_statement",
+    "samples_of", "statement_rows", "with_prior",
 ]  # fmt: skip
 
 COLUMNS = (*FEATURE_NAMES, *(f"share_{term}" for term in TERMS))
 """What learned models see of a statement: Ansor's features, and which share of its time each term
 of the analytic model would take alone, which is what trees correct it by."""
+
+SHARES = slice(len(FEATURE_NAMES), len(COLUMNS))
+"""The columns of these shares."""
 
 SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
 """Version of the training samples: the features, and the analytic estimate that models correct."""
@@ -108,13 +111,18 @@ class SampleLearner:
 def samples_of(task: Task, programs: Programs, seconds: Floats) -> Samples:
     """The training samples of measured programs: their rows and analytic estimates."""
     views = view_nest(programs.nest, len(programs))
+    prior_s, rows = statement_rows(task, views)
+    return Samples(SAMPLE_VERSION, list(rows), prior_s, seconds)
+
+
+def statement_rows(task: Task, views: Sequence[LeafView]) -> tuple[Floats, Floats]:
+    """The analytic estimate of each program in seconds, and the rows of its statements.
+
+    The rows are ``[programs, statements, len(COLUMNS)]``.
+    """
     prior_s, rows = with_prior(task, views)
-    return Samples(SAMPLE_VERSION, list(_spread(rows, views)), prior_s, seconds)
-
-
-def statement_rows(task: Task, views: Sequence[LeafView]) -> Floats:
-    """The rows of every program's statements: ``[programs, statements, len(COLUMNS)]``."""
-    return _spread(with_prior(task, views)[1], views)
+    parts = zip(views, per_statement(rows, views), strict=True)
+    return prior_s, np.stack([view.spread(part) for view, part in parts], axis=1)
 
 
 def with_prior(task: Task, views: Sequence[LeafView]) -> tuple[Floats, Floats]:
@@ -130,11 +138,6 @@ def with_prior(task: Task, views: Sequence[LeafView]) -> tuple[Floats, Floats]:
         parts = zip(views, shares, strict=True)
         np.concatenate([np.broadcast_to(s, (v.rows, s.shape[1])) for v, s in parts], out=terms)
     return prior_s, np.concatenate([features, np.log2(1 + terms)], axis=1)
-
-
-def _spread(rows: Floats, views: Sequence[LeafView]) -> Floats:
-    parts = zip(views, per_statement(rows, views), strict=True)
-    return np.stack([view.spread(part) for view, part in parts], axis=1)
 
 
 def per_statement(values: Floats, views: Sequence[LeafView]) -> list[Floats]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import Dataset
+from ansorpy.cost.learner import SHARES
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.errors import ForeignFile
 from tests.cost.populations import SHAPE, population, trained, true_seconds
@@ -66,6 +69,19 @@ def test_a_resumed_run_trains_as_often_as_one_that_never_stopped() -> None:
             if model.trees() != before:
                 after.append(size)
     assert trained[whole] == trained[resumed] == [6, 30, 54]
+
+
+@pytest.mark.parametrize("sees_shares", [False, True])
+def test_trees_of_a_search_split_by_the_features_alone(sees_shares: bool) -> None:
+    task, (programs, columns) = matmul_task(*SHAPE), population(128, 0)
+    model = BoostedTrees(BoostedOptions(sees_shares=sees_shares))
+    model.learn(task, programs, true_seconds(columns))
+    model.refit()
+    [trees] = model.trees()
+    found = re.findall(r"^split_feature=(.*)$", trees.text, re.MULTILINE)
+    splits = {int(column) for line in found for column in line.split()}
+    assert min(splits) < SHARES.start
+    assert (max(splits) >= SHARES.start) == sees_shares
 
 
 def test_a_few_programs_of_noise_do_not_turn_the_order_around(rng: np.random.Generator) -> None:

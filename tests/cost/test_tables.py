@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.learner import COLUMNS, statement_rows
+from ansorpy.cost.learner import SHARES, statement_rows
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -37,13 +37,13 @@ def test_rows_of_drawn_sketches_equal_their_programs_alone(
         table = sample_valid(sketch, 24, rng)
         table = np.concatenate([table, table[::-2]])  # so that settings repeat
         views = view_nest(sketch.space.nest(table), len(table))
-        statements = statement_rows(task, views)
-        shares = statements[:, :, [name.startswith("share_") for name in COLUMNS]]
+        _, statements = statement_rows(task, views)
+        shares = statements[:, :, SHARES]
         assert shares.any() and (shares >= 0).all() and (shares <= 1).all()
         seconds = model.seconds(task, views)
         for row in range(0, len(table), 9):
             alone = view_nest(build_nest(sketch.resolve(table[row]), {}), 1)
-            np.testing.assert_array_equal(statements[row], statement_rows(task, alone)[0])
+            np.testing.assert_array_equal(statements[row], statement_rows(task, alone)[1][0])
             assert seconds[row] == model.seconds(task, alone)[0]
 
 

@@ -58,7 +58,7 @@ class Halide(NetworkModel):
 
     def encode(self, task: Task, programs: Programs) -> Floats:
         views = view_nest(programs.nest, len(programs))
-        features = statement_rows(task, views)
+        _, features = statement_rows(task, views)
         found = np.zeros((*features.shape[:2], self.width))
         causes = hardware_of(task.target).causes(task, views) / _UNIT_S
         found[..., : causes.shape[-1]] = causes

@@ -35,7 +35,7 @@ class StatementNetwork(NetworkModel):
         return len(COLUMNS)
 
     def encode(self, task: Task, programs: Programs) -> Floats:
-        return statement_rows(task, view_nest(programs.nest, len(programs)))
+        return statement_rows(task, view_nest(programs.nest, len(programs)))[1]
 
     def untrained(self, task: Task, programs: Programs) -> Floats:
         """The analytic model's scores."""
