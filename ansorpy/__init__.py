@@ -58,10 +58,13 @@ if TYPE_CHECKING:
     )
     from ansorpy.ir.dag import ComputeDAG
     from ansorpy.ir.dtypes import DType
+    from ansorpy.ir.expr import Expr
     from ansorpy.ir.extents import dim
     from ansorpy.ir.task import Task
     from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-    from ansorpy.runtime.model import load
+    from ansorpy.runtime.compiled import CompiledModel
+    from ansorpy.runtime.kernel import Kernel
+    from ansorpy.runtime.model import Model, load
     from ansorpy.schedule.decisions import OneOf
     from ansorpy.schedule.state import State
     from ansorpy.target import Target
@@ -70,8 +73,12 @@ __all__ = [
     "PARTS",
     "AnsorpyError",
     "Attrs",
+    "CompiledModel",
     "ComputeDAG",
     "DType",
+    "Expr",
+    "Kernel",
+    "Model",
     "NetworkSpec",
     "OneOf",
     "State",
@@ -121,8 +128,12 @@ __all__ = [
 _HOME = {
     "AnsorpyError": "ansorpy.errors",
     "Attrs": "ansorpy.ir.attrs",
+    "CompiledModel": "ansorpy.runtime.compiled",
     "ComputeDAG": "ansorpy.ir.dag",
     "DType": "ansorpy.ir.dtypes",
+    "Expr": "ansorpy.ir.expr",
+    "Kernel": "ansorpy.runtime.kernel",
+    "Model": "ansorpy.runtime.model",
     "PARTS": "ansorpy.api.parts",
     "OneOf": "ansorpy.schedule.decisions",
     "State": "ansorpy.schedule.state",

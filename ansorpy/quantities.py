@@ -115,7 +115,7 @@ def latency_of(latency: float | str) -> float:
     """The seconds in ``5ms``, ``800us`` or ``1.5s``; a number is seconds already."""
     if not isinstance(latency, str):
         return latency
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", latency.strip())
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(us|ms|s)", latency.strip())
     if match is None or float(match[1]) == 0:
         raise UsageError(f"{latency!r} is not a latency", hint="write 5ms, 800us or 1.5s")
     return float(match[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[match[2]]

@@ -21,12 +21,14 @@ group of the registry's kind (``pyproject.toml``)::
 from __future__ import annotations
 
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property, partial
 from inspect import getdoc, isroutine
 from os import PathLike, fspath
+from os.path import abspath
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
@@ -60,6 +62,7 @@ class Registry(Generic[T]):
         self._protocol = protocol
         self._homes: dict[str, str] = dict(homes)
         self._own: dict[str, Callable[[], T]] = {}
+        self._defined: dict[str, tuple[str, str] | None] = {}
 
     def __repr__(self) -> str:
         return f"<Registry {self.kind}: {', '.join(self)}>"
@@ -91,23 +94,28 @@ class Registry(Generic[T]):
     def register(self, name: str) -> Callable[[Made], Made]:
         """Return a decorator that adds a factory (class or function without arguments) as *name*.
 
+        A definition that runs again, as that of a script or a cell of a notebook, replaces itself.
+
         Raises:
-            UsageError: *name* is already taken, or a class lacks a method of such parts.
+            UsageError: *name* is already taken by another one, or a class lacks a method of such
+                parts.
         """
 
         def add(factory: Made) -> Made:
-            if name in self:
+            defined = _place(factory)
+            again = defined is not None and defined == self._defined.get(name)
+            if name in self and not again:
                 raise UsageError(
                     f'there is a {self.kind} "{name}" already', hint="choose another name"
                 )
             self._demand_part(factory)
-            self._own[name] = cast(Callable[[], T], factory)
+            self._own[name], self._defined[name] = cast(Callable[[], T], factory), defined
             return factory
 
         return add
 
     def remove(self, name: str) -> None:
-        """Unregister *name*, for tests and for scripts that run more than once.
+        """Unregister *name*.
 
         Raises:
             UsageError: No script registered *name*.
@@ -117,6 +125,7 @@ class Registry(Generic[T]):
                 f'no script registered a {self.kind} "{name}"',
                 hint=f"registered are: {', '.join(self._own) or 'none'}",
             )
+        del self._defined[name]
 
     def factory(self, choice: Choice[T]) -> Callable[[], T]:
         """Return a factory for the chosen part; each call makes a new part.
@@ -191,6 +200,15 @@ class Registry(Generic[T]):
             f'unknown {self.kind} "{name}"',
             hint=f"known are {', '.join(self)}; a script of your own can register more",
         )
+
+
+def _place(factory: object) -> tuple[str, str] | None:
+    """The file of a definition and its name there; its module where there is no file."""
+    module, name = getattr(factory, "__module__", None), getattr(factory, "__qualname__", None)
+    if module is None or name is None or name.endswith("<lambda>"):
+        return None
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return (module if file is None else abspath(file)), name
 
 
 def _is_factory(choice: object) -> bool:

@@ -110,8 +110,10 @@ class Target:
             if found is not None:
                 return found
             names += kind.names
-        known = ", ".join(names)
-        raise UsageError(f"unknown target {text!r}", hint=f"use one of {known}")
+        hint = f"use one of {', '.join(names)}"
+        if "," in text:
+            hint = "name one here; the verbs compile and export take several"
+        raise UsageError(f"unknown target {text!r}", hint=hint)
 
     def lanes(self, dtype_bits: int) -> int:
         """Vector lanes of *dtype_bits* bits in one vector register; at least 1."""

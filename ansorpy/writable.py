@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -17,13 +17,17 @@ from ansorpy.errors import UsageError
 __all__ = ["demand_folders", "demand_writable", "replacing", "write_whole"]
 
 
-def demand_writable(*paths: Path) -> None:
+def demand_writable(*paths: Path, reads: Collection[Path] = ()) -> None:
     """Raise :class:`UsageError` unless each of *paths* can be written; nothing is changed.
 
     This is tried, since permissions say nothing about other users' quotas, long names and the
-    special file systems of the kernel.
+    special file systems of the kernel.  None of them may be one of the files that the command
+    *reads*.
     """
     for path in paths:
+        for source in reads:
+            if _are_one(path, source):
+                raise UsageError(f"{path} would replace {source}", hint="name another file")
         try:
             _try(path)
         except OSError as error:
@@ -71,6 +75,13 @@ def write_whole(path: Path, text: str) -> None:
 
 def _refused(path: Path, error: OSError, hint: str) -> UsageError:
     return UsageError(f"cannot write {path}: {error.strerror}", hint=hint)
+
+
+def _are_one(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them does not exist, or cannot be looked up
+        return False
 
 
 def _try(path: Path) -> None:

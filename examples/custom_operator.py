@@ -14,7 +14,6 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import ansorpy as ap
-from ansorpy.ir.expr import Expr
 
 
 @ap.register_op("com.example", "GatedNorm")
@@ -27,7 +26,7 @@ def gated_norm(
     total = ap.compute(lead, lambda *i: ap.sum(x[(*i, k)] * x[(*i, k)], axis=k), name="total")
     root = ap.compute(lead, lambda *i: ap.sqrt(total[i] / width + epsilon), name="root")
 
-    def normal(*i: Expr) -> Expr:
+    def normal(*i: ap.Expr) -> ap.Expr:
         value = x[i] / root[i[:-1]]
         return value if gate is None else value * ap.sigmoid(gate[i])
 

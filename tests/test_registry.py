@@ -61,11 +61,26 @@ def test_a_script_adds_its_own_once() -> None:
     assert registry.descriptions()["bent"] == "Bent."
     for name in ("bent", "plain"):
         with pytest.raises(UsageError, match=f'there is a shape "{name}" already'):
-            registry.register(name)(bent)
+            registry.register(name)(Part)
     registry.remove("bent")
     assert list(registry) == ["plain"]
     with pytest.raises(UsageError, match='no script registered a shape "plain"'):
         registry.remove("plain")
+
+
+def test_a_definition_that_runs_again_replaces_itself() -> None:
+    registry = shapes()
+
+    def cell(value: int) -> None:
+        @registry.register("bent")
+        def bent() -> Part:
+            return Part([value])
+
+    cell(1)
+    cell(2)
+    assert registry.one("bent").seen == [2]
+    with pytest.raises(UsageError, match='there is a shape "bent" already'):
+        registry.register("bent")(lambda: Part([3]))
 
 
 @pytest.mark.parametrize("choice", ["plain", Part, lambda: Part([1])])

@@ -36,6 +36,15 @@ def test_places_where_nothing_can_be_written(tmp_path: Path, name: str, reason: 
         demand_writable(tmp_path / "possible", path)
 
 
+def test_a_file_that_is_read_is_not_replaced(tmp_path: Path) -> None:
+    source, link = tmp_path / "a.npz", tmp_path / "b.npz"
+    source.write_text("kept")
+    link.symlink_to(source)
+    demand_writable(tmp_path / "c.npz", reads=[source, tmp_path / "absent"])
+    with pytest.raises(UsageError, match=f"^{link} would replace {source}"):
+        demand_writable(link, reads=[tmp_path / "absent", source])
+
+
 def test_folders_are_made(tmp_path: Path) -> None:
     made = (tmp_path / "a" / "b", tmp_path / "a", Path(tmp_path))
     demand_folders(*made)

@@ -43,6 +43,7 @@ from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
 from ansorpy.tasks.outcome import Tuning
 
 __all__ = [
@@ -204,7 +205,7 @@ def _needs_workers(request: Request) -> bool:
 
 
 def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:
-    """Raise :class:`UsageError` for bounds and baselines that the objective ignores."""
+    """Raise :class:`UsageError` for bounds and baselines that the objective ignores or lacks."""
     objective = OBJECTIVES.one(request.parts.choices["objective"])
     given = {
         "bound_s": ("latency bound", "latency_bounds", [spec.latency_bound for spec in specs]),
@@ -216,6 +217,11 @@ def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:
                 f"a {figure} is given, which the objective does not consider",
                 hint=f"leave it out, or choose --objective {needs} (objective= in Python)",
             )
+    if isinstance(objective, LatencyBounds) and all(spec.latency_bound is None for spec in specs):
+        raise UsageError(
+            "the objective latency_bounds needs a bound",
+            hint="give one: --latency-bound 5ms (latency_bound= in Python)",
+        )
 
 
 def tune_networks(networks: Networks, request: Request) -> list[Finished]:

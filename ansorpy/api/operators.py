@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import Unpack, cast
 
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
@@ -21,7 +21,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
@@ -85,7 +85,7 @@ def tune(
         )
         if rules is not None:
             request = replace(request, preset=_preset(request.target, rules))
-        definition = _definition(tensors)
+        definition = ComputeDAG.of(tensors)
         _demand_inside(definition)
         return _tuned(definition, request)
 
@@ -162,12 +162,11 @@ def _states(given: State | Sequence[State] | Sequence[Tensor]) -> list[State]:
     """The schedules to build."""
     if isinstance(given, State):
         return [given]
-    _demand_list(given)
-    states = [state for state in given if isinstance(state, State)]
-    if states and len(states) == len(given):
-        return states
-    tensors = [tensor for tensor in given if not isinstance(tensor, State)]
-    return [State.initial(_definition(tensors))]
+    if isinstance(given, Sequence):
+        states = [state for state in given if isinstance(state, State)]
+        if states and len(states) == len(given):
+            return states
+    return [State.initial(cast("Sequence[Tensor]", given))]
 
 
 def _lowered(states: Sequence[State]) -> Lowered:
@@ -217,27 +216,3 @@ def _preset(target: Target, rules: Sequence[SketchRule] | Callable[[State], Stat
     if not rules:
         raise UsageError("there are no rules", hint="leave rules out to use those of the target")
     return replace(preset_for(target), sketch=tuple(rules))
-
-
-def _demand_list(given: object) -> None:
-    if not isinstance(given, Sequence):
-        raise UsageError(
-            f"{given!r} is not a list of tensors",
-            hint="list every placeholder, then the outputs",
-        )
-
-
-def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:
-    """The DAG of ``[placeholders..., outputs...]``; raises :class:`UsageError` for a wrong list."""
-    _demand_list(tensors)
-    strangers = [t for t in tensors if not isinstance(t, PlaceholderOp | ComputeOp)]
-    if strangers:
-        raise UsageError(
-            f"{strangers[0]!r} is not a tensor", hint="pass results of placeholder() and compute()"
-        )
-    if not any(isinstance(t, ComputeOp) for t in tensors):
-        raise UsageError("nothing to compute", hint="end the list with the tensor to compute")
-    try:
-        return ComputeDAG.of(tensors)
-    except ValueError as error:
-        raise UsageError(str(error), hint="list every placeholder, then the outputs") from None

@@ -161,6 +161,9 @@ def _array(file: IO[bytes], spec: Port, source: str) -> Array:
         size == extent or not isinstance(extent, int)
         for size, extent in zip(shape, spec.shape, strict=True)
     )
+    is_unnamed = dtype.kind == "V" and dtype.itemsize == spec.dtype.itemsize
+    if spec.dtype.kind == "V" and is_unnamed and dtype.names is None:
+        dtype = spec.dtype  # numpy writes the bytes of types like bfloat16, but not their names
     if not fits or dtype != spec.dtype:
         converted = f'save it as numpy.asarray(array, "{spec.dtype}")'
         raise UsageError(
@@ -169,4 +172,4 @@ def _array(file: IO[bytes], spec: Port, source: str) -> Array:
             hint=converted if fits else "save an array of that shape",
         )
     file.seek(start)
-    return np.asarray(npy.read_array(file, allow_pickle=False))
+    return np.asarray(npy.read_array(file, allow_pickle=False)).view(dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,12 @@ def weights_by_network(
     """Weights from values like ``2`` and ``NAME=2`` (:func:`by_network`)."""
     found = {}
     for name, text in by_network(option, values, names).items():
-        if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) == 0:
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = 0.0
+        if not 0 < found[name] < inf:
             raise UsageError(f"{option} {text}: not a positive number", hint="write 2, or NET=2")
-        found[name] = float(text)
     return found
 
 

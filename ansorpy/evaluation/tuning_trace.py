@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,8 +26,12 @@ class _Times(BaseModel):
     builds: list[_Interval]
 
 
-def trace_of_tuning(database: Database, run: int | None = None) -> Trace:
+def trace_of_tuning(
+    database: Database, run: int | None = None, tasks: Collection[str] = ()
+) -> Trace:
     """The trace of *run* of *database*; default: the last run that measured something.
+
+    If *tasks* (keys) are given, the run measured programs of one of them.
 
     One track shows the activities of the search (:class:`ansorpy.profiler.Activity`), one each
     trial from its start to its result, and one for each worker that built at the same time as
@@ -47,13 +51,16 @@ def trace_of_tuning(database: Database, run: int | None = None) -> Trace:
         results = database.measured_by(number)
         times = [_times(e, database.path) for e in database.sessions.events(number)
                  if e.kind == TIMES]  # fmt: skip
-        if results or times:
+        if (results or times) and (not tasks or any(r.task_key in tasks for r in results)):
             trace = Trace(f"tuning run {number} of {database.path.name}")
             _add_search(trace, times)
             _add_trials(trace, database, results, known[number].started_at)
             _add_builds(trace, [build for each in times for build in each.builds])
             return trace
-    raise UsageError(f"{database.path} has no run that measured", hint="tune something first")
+    of_network = " programs of this network" if tasks else ""
+    raise UsageError(
+        f"{database.path} has no run that measured{of_network}", hint="tune something first"
+    )
 
 
 def _times(event: EventRow, path: Path) -> _Times:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import Any
 
+from ansorpy.ir.dtypes import python_number
+from ansorpy.quantities import is_real
+
 __all__ = ["AXIS_LISTS", "Attrs"]
 
 
@@ -43,9 +46,9 @@ class Attrs:
             if isinstance(value, str) or not all(isinstance(axis, str) for axis in value):
                 raise ValueError(f"{name} must be a sequence of axis names, got {value!r}")
             object.__setattr__(self, name, tuple(value))
-        _check_number("error", self.error)
+        object.__setattr__(self, "error", _number("error", self.error))
         if self.flops is not None:
-            _check_number("flops", self.flops)
+            object.__setattr__(self, "flops", _number("flops", self.flops))
         for name in ("rounds_to_tf32", "each_call"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -65,7 +68,7 @@ AXIS_LISTS = ("unroll_axes", "no_split_at_inner", "always_unroll_inner")
 """The attributes that name axes."""
 
 
-def _check_number(name: str, value: object) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < inf:
-        return
-    raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+def _number(name: str, given: object) -> int | float:
+    if is_real(given) and 0 <= float(given) < inf:
+        return python_number(given)
+    raise ValueError(f"{name} must be a finite number of at least 0, got {given!r}")

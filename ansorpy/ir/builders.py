@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType
@@ -33,7 +33,7 @@ def _reduce(kind: ReduceKind) -> Callable[..., Expr]:
     def build(source: ExprLike, axis: Axis | Sequence[Axis]) -> Expr:
         demand_no_truth(source)
         source = as_expr(source)
-        axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+        axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
         for each in axes:
             if not isinstance(each, Axis):
                 raise TypeError(f"{each!r} is not an axis; reduce_axis makes one to reduce over")

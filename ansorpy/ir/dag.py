@@ -39,6 +39,21 @@ def loads_of(op: ComputeOp) -> dict[Tensor, list[tuple[Expr, ...]]]:
     return found
 
 
+_ORDER = "list every placeholder, then the outputs"
+
+
+def _demand_tensors(given: object) -> None:
+    if not isinstance(given, Sequence):
+        raise UsageError(f"{given!r} is not a list of tensors", hint=_ORDER)
+    strangers = [t for t in given if not isinstance(t, PlaceholderOp | ComputeOp)]
+    if strangers:
+        raise UsageError(
+            f"{strangers[0]!r} is not a tensor", hint="pass results of placeholder() and compute()"
+        )
+    if not any(isinstance(t, ComputeOp) for t in given):
+        raise UsageError("nothing to compute", hint="end the list with the tensor to compute")
+
+
 class ComputeDAG:
     """Operators that lead to *outputs*, in topological order (producers first).
 
@@ -103,13 +118,18 @@ class ComputeDAG:
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> ComputeDAG:
-        """The DAG of ``[inputs..., outputs...]``, the form that :func:`ansorpy.tune` accepts.
+        """The DAG of ``[placeholders..., outputs...]``, the form that :func:`ansorpy.tune` accepts.
 
         Raises:
-            UsageError: Two dimensions share a name, by which libraries know them.
+            UsageError: It is no list of tensors, nothing is to be computed, two dimensions share a
+                name, by which libraries know them, or the class refuses the tensors.
         """
+        _demand_tensors(tensors)
         outputs = [t for t in tensors if isinstance(t, ComputeOp)]
-        made = cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
+        try:
+            made = cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
+        except ValueError as error:
+            raise UsageError(str(error), hint=_ORDER) from None
         named: dict[str, Dim] = {}
         for dim in made.dims:
             if named.setdefault(dim.name, dim) != dim:

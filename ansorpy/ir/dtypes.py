@@ -6,7 +6,7 @@ from contextlib import suppress
 from enum import Enum
 from functools import cache
 from operator import index
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex, cast
 
 import ml_dtypes
 import numpy as np
@@ -165,8 +165,11 @@ def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:
 
 
 @cache
-def _named(value: str | np.dtype[np.generic] | type) -> DType:
-    name = value if isinstance(value, str) else np.dtype(value).name
+def _named(value: object) -> DType:
+    name: object = value
+    if not isinstance(value, str | None):  # numpy takes None for float64
+        with suppress(TypeError):
+            name = np.dtype(cast(Any, value)).name
     found = next((dtype for dtype in DType if dtype.value == name), None)
     if found is None:
         known = ", ".join(dtype.value for dtype in DType)

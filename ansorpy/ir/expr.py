@@ -12,11 +12,11 @@ that integer arithmetic on two constants gives a constant.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from functools import cache, reduce
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ansorpy.errors import UsageError
@@ -45,8 +45,31 @@ class AxisKind(Enum):
     REDUCE = "reduce"
 
 
+def _operator(op: BinaryOp, of_conditions: BinaryOp | None = None) -> tuple[_Method, _Method]:
+    """The methods for ``self op other`` and ``other op self``."""
+
+    def straight(self: Expr, other: ExprLike) -> Expr:
+        return _binary(op, self, other, of_conditions)
+
+    def reflected(self: Expr, other: ExprLike) -> Expr:
+        return _binary(op, other, self, of_conditions)
+
+    return straight, reflected
+
+
+def _comparison(op: CompareOp) -> _Method:
+    def method(self: Expr, other: ExprLike) -> Expr:
+        return _compare(op, self, other)
+
+    return method
+
+
 class Expr:
-    """Base of all expressions; carries the Python operators."""
+    """Base of all expressions; carries the Python operators.
+
+    The operators raise :class:`UsageError` where they are not defined on the type of the operands,
+    and ``TypeError`` where the types differ.
+    """
 
     __slots__ = ()
 
@@ -54,44 +77,18 @@ class Expr:
     def dtype(self) -> DType:
         raise NotImplementedError(type(self).__name__)
 
-    def __add__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.ADD, self, other)
-
-    def __radd__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.ADD, other, self)
-
-    def __sub__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.SUB, self, other)
-
-    def __rsub__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.SUB, other, self)
-
-    def __mul__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.MUL, self, other)
-
-    def __rmul__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.MUL, other, self)
-
-    def __truediv__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.DIV, self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.DIV, other, self)
-
-    def __floordiv__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.FLOORDIV, self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.FLOORDIV, other, self)
-
-    def __mod__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.FLOORMOD, self, other)
-
-    def __rmod__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.FLOORMOD, other, self)
-
-    def __pow__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.POW, self, other)
+    __add__, __radd__ = _operator(BinaryOp.ADD)
+    __sub__, __rsub__ = _operator(BinaryOp.SUB)
+    __mul__, __rmul__ = _operator(BinaryOp.MUL)
+    __truediv__, __rtruediv__ = _operator(BinaryOp.DIV)
+    __floordiv__, __rfloordiv__ = _operator(BinaryOp.FLOORDIV)
+    __mod__, __rmod__ = _operator(BinaryOp.FLOORMOD)
+    __pow__, __rpow__ = _operator(BinaryOp.POW)
+    __and__, __rand__ = _operator(BinaryOp.BIT_AND, BinaryOp.AND)
+    __or__, __ror__ = _operator(BinaryOp.BIT_OR, BinaryOp.OR)
+    __xor__, __rxor__ = _operator(BinaryOp.BIT_XOR)
+    __lshift__, __rlshift__ = _operator(BinaryOp.SHL)
+    __rshift__, __rrshift__ = _operator(BinaryOp.SHR)
 
     def __neg__(self) -> Expr:
         return Call(Function.NEG, (self,))
@@ -99,17 +96,14 @@ class Expr:
     def __abs__(self) -> Expr:
         return Call(Function.ABS, (self,))
 
-    def __lt__(self, other: ExprLike) -> Expr:
-        return _compare(CompareOp.LT, self, other)
+    def __invert__(self) -> Expr:
+        """The opposite of a condition, or an integer with every bit turned over."""
+        if self.dtype is DType.BOOL:
+            return Call(Function.NOT, (self,))
+        return self ^ (-1 if self.dtype.is_signed else self.dtype.limits[1])
 
-    def __le__(self, other: ExprLike) -> Expr:
-        return _compare(CompareOp.LE, self, other)
-
-    def __gt__(self, other: ExprLike) -> Expr:
-        return _compare(CompareOp.GT, self, other)
-
-    def __ge__(self, other: ExprLike) -> Expr:
-        return _compare(CompareOp.GE, self, other)
+    __lt__, __gt__ = _comparison(CompareOp.LT), _comparison(CompareOp.GT)
+    __le__, __ge__ = _comparison(CompareOp.LE), _comparison(CompareOp.GE)
 
     def equal(self, other: ExprLike) -> Expr:
         """``self == other`` as an expression; ``==`` itself compares the identity of nodes."""
@@ -118,26 +112,25 @@ class Expr:
     def not_equal(self, other: ExprLike) -> Expr:
         return _compare(CompareOp.NE, self, other)
 
-    def __and__(self, other: ExprLike) -> Expr:
-        return _joined(BinaryOp.AND, BinaryOp.BIT_AND, self, other)
-
-    def __or__(self, other: ExprLike) -> Expr:
-        return _joined(BinaryOp.OR, BinaryOp.BIT_OR, self, other)
-
-    def __xor__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.BIT_XOR, self, other)
-
-    def __lshift__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.SHL, self, other)
-
-    def __rshift__(self, other: ExprLike) -> Expr:
-        return _binary(BinaryOp.SHR, self, other)
-
     def __bool__(self) -> bool:
         raise TypeError(
             "an expression has no truth value while the program is being built; "
             "use ap.select(cond, a, b), & and | instead of if, and, or"
         )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
+        """Arithmetic with numbers of numpy, which try it before the methods here.
+
+        Raises:
+            TypeError: *ufunc* is no operator; expressions have functions of their own.
+        """
+        operate = None if options or method != "__call__" else _IN_NUMPY.get(ufunc.__name__)
+        if operate is None:
+            raise TypeError(
+                f"numpy.{ufunc.__name__} takes arrays, not expressions; build one with operators "
+                f"and with ansorpy's functions, such as ap.exp and ap.maximum"
+            )
+        return operate(*(x if isinstance(x, Expr) else python_number(x) for x in inputs))
 
     def astype(self, dtype: DType | str) -> Expr:
         """Convert to *dtype* (floats to integers truncate towards zero)."""
@@ -146,6 +139,17 @@ class Expr:
 
 
 ExprLike: TypeAlias = Expr | Symbolic | int | float | bool
+_Method: TypeAlias = Callable[[Expr, ExprLike], Expr]
+
+_IN_NUMPY: Mapping[str, Callable[..., Expr]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "power": operator.pow, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor, "left_shift": operator.lshift, "right_shift": operator.rshift,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge,
+}  # fmt: skip
+"""What numpy's scalars call for an operator with an expression."""
 
 
 @node
@@ -367,17 +371,20 @@ def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     return left, right
 
 
-_FOLD = {
-    BinaryOp.ADD: lambda a, b: a + b,
-    BinaryOp.SUB: lambda a, b: a - b,
-    BinaryOp.MUL: lambda a, b: a * b,
-    BinaryOp.FLOORDIV: lambda a, b: a // b,
-    BinaryOp.FLOORMOD: lambda a, b: a % b,
-}
+_FOLD: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
+    BinaryOp.ADD: operator.add, BinaryOp.SUB: operator.sub, BinaryOp.MUL: operator.mul,
+    BinaryOp.FLOORDIV: operator.floordiv, BinaryOp.FLOORMOD: operator.mod,
+}  # fmt: skip
 
 
-def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
+def _binary(
+    op: BinaryOp, a: ExprLike, b: ExprLike, of_conditions: BinaryOp | None = None
+) -> Expr:
+    """``a op b``; of conditions, *of_conditions* if there is one."""
     left, right = _pair(a, b)
+    if of_conditions is not None and left.dtype is DType.BOOL:
+        demand_no_truth(a, b)
+        op = of_conditions
     if not op.accepts(left.dtype):
         raise UsageError(
             f"{op.value} of {left.dtype.value} values is not defined",
@@ -391,12 +398,6 @@ def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
     return Binary(op, left, right)
 
 
-def _joined(logic: BinaryOp, bits: BinaryOp, a: Expr, b: ExprLike) -> Expr:
-    """Conditions combined by *logic*, or integers by *bits*."""
-    demand_no_truth(b)
-    return _binary(bits, a, b) if a.dtype.is_int else Binary(logic, a, as_expr(b, DType.BOOL))
-
-
 def _compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
     return Compare(op, *_pair(a, b))
 
@@ -408,12 +409,12 @@ def children(expr: Expr) -> Sequence[Expr]:
 
 
 _OPERANDS: Mapping[type[Expr], Callable[[Any], Sequence[Expr]]] = {
-    Binary: attrgetter("a", "b"),
-    Compare: attrgetter("a", "b"),
-    Call: attrgetter("args"),
-    Select: attrgetter("cond", "then", "other"),
+    Binary: operator.attrgetter("a", "b"),
+    Compare: operator.attrgetter("a", "b"),
+    Call: operator.attrgetter("args"),
+    Select: operator.attrgetter("cond", "then", "other"),
     Cast: lambda cast: (cast.x,),
-    Load: attrgetter("indices"),
+    Load: operator.attrgetter("indices"),
     Reduce: lambda reduction: (reduction.source,),
 }
 """The operands of the expressions that have some: a look-up is faster than a match."""

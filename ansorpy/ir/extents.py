@@ -22,6 +22,7 @@ from itertools import product
 from math import gcd, prod
 from typing import Any, TypeAlias
 
+from ansorpy.errors import UsageError
 from ansorpy.ir.atoms import (
     Atom,
     Form,
@@ -41,6 +42,7 @@ from ansorpy.ir.atoms import (
     without,
 )
 from ansorpy.ir.symbols import Dim, SizeOp, Symbol
+from ansorpy.quantities import whole_of
 
 __all__ = [
     "AnyExtent", "Atom", "Extent", "Form", "Symbolic", "dim", "dim_extent",
@@ -131,9 +133,12 @@ def dim(name: str, low: int, high: int, *, step: int = 1) -> Extent:
     """An extent that may be any multiple of *step* from *low* to *high*, both included.
 
     Raises:
-        UsageError: As :class:`Dim`.
+        UsageError: As :class:`Dim`, or a bound or *step* is no whole number, or *name* is no text.
     """
-    made = Dim(name, low, high, step)
+    if not isinstance(name, str):
+        raise UsageError(f"the name of a dimension is a text, got {name!r}")
+    low, high = (whole_of(end, f"an end of the range of {name}", 0) for end in (low, high))
+    made = Dim(name, low, high, whole_of(step, f"the step of {name}"))
     return low if low == high else dim_extent(made)
 
 

@@ -42,8 +42,8 @@ class Task:
             definition for all sizes, which is ``dag`` where the dimensions have these sizes.
 
     Raises:
-        UsageError: No whole number of threads from 1, a negative reuse distance, or an unknown
-            precision.
+        UsageError: No definition or target, no whole number of threads from 1, a negative reuse
+            distance, or an unknown precision.
     """
 
     dag: ComputeDAG
@@ -55,6 +55,12 @@ class Task:
     at: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.dag, ComputeDAG):
+            raise UsageError(f"{self.dag!r} is no ComputeDAG", hint="make one: ComputeDAG.of([...])")
+        if not isinstance(self.target, Target):
+            raise UsageError(
+                f"{self.target!r} is no Target", hint='name it so: Target.parse("host")'
+            )
         if not isinstance(self.threads, Integral) or self.threads < 1:
             raise UsageError(f"threads must be a whole number of at least 1, got {self.threads!r}")
         if self.reuse_distance_bytes < 0:

@@ -144,6 +144,7 @@ def placeholder(
     """Declare an input of *shape*; if *constant*, it is bound once, not passed in each call.
 
     Raises:
+        TypeError: An extent is neither a whole number nor made of dimensions, or *name* is no text.
         ValueError: An extent is below 1, the type is unknown, or the shape of a constant depends on
             dimensions.
     """
@@ -161,7 +162,7 @@ def reduce_axis(extent: Extent, *, name: str) -> Axis:
         ValueError: *extent* is below 1.
     """
     _demand_text(name)
-    extent = extent if isinstance(extent, Symbolic) else index(extent)
+    extent = _extent(extent, name)
     if isinstance(extent, int) and extent < 1:
         raise ValueError(f"reduce axis {name} has extent {extent}; it must be at least 1")
     return Axis(name, extent, AxisKind.REDUCE)
@@ -259,11 +260,21 @@ def _demand_text(*names: object) -> None:
         raise TypeError(f"a name is a text, got {wrong[0]!r}")
 
 
+def _extent(given: Extent, name: str) -> Extent:
+    if isinstance(given, Symbolic):
+        return given
+    try:
+        return index(given)
+    except TypeError:
+        hint = "; give it alone, axes begin at 0" if isinstance(given, tuple) else ""
+        raise TypeError(f"{name}: an extent is a whole number, got {given!r}{hint}") from None
+
+
 def _checked(shape: Sequence[Extent], name: str) -> tuple[Extent, ...]:
     _demand_text(name)
     if not isinstance(shape, Iterable):
         raise TypeError(f"{name}: the shape is a tuple of extents, got {shape!r}")
-    extents = tuple(e if isinstance(e, Symbolic) else index(e) for e in shape)
+    extents = tuple(_extent(e, name) for e in shape)
     if any(isinstance(extent, int) and extent < 1 for extent in extents):
         raise ValueError(f"{name}: every extent must be at least 1, got {extents}")
     if any(least(extent) < 0 for extent in extents):

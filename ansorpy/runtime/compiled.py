@@ -14,7 +14,7 @@ from ansorpy.codegen.llvm.threads.traced_runs import trace_of_runs
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.ir.symbols import Dim
-from ansorpy.quantities import latency_text, path_of
+from ansorpy.quantities import latency_text, path_of, whole_of
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan
@@ -84,8 +84,7 @@ class CompiledModel(Model):
         Raises:
             UsageError: This model is for another machine, or *runs* is below 1.
         """
-        if runs < 1:
-            raise UsageError(f"runs must be at least 1, got {runs}")
+        runs = whole_of(runs, "runs")
         timed = self._in_memory().timed()
         run = self._prepared(timed.executable, feeds, threads)
         run()
@@ -110,8 +109,7 @@ class CompiledModel(Model):
         Raises:
             UsageError: This model is for another machine or a GPU, or *runs* is below 1.
         """
-        if runs < 1:
-            raise UsageError(f"runs must be at least 1, got {runs}")
+        runs = whole_of(runs, "runs")
         traced = self._in_memory().traced()
         run = self._prepared(traced.executable, feeds, threads)
         run()

@@ -35,6 +35,7 @@ from ansorpy.runtime.sizes import Ports, SizedPorts
 if TYPE_CHECKING:
     from ansorpy.arrays import Array
     from ansorpy.runtime.library.metadata import Metadata
+    from ansorpy.trace import Trace
 
 __all__ = ["Model", "Operands", "Runs", "Signature", "load", "usual_threads"]
 
@@ -97,10 +98,12 @@ class Model(Uncopied):
         code: Runs | None,
         operands: Operands | None = None,
         check: Callable[[], None] | None = None,
+        library: Path | None = None,
     ) -> None:
         self._signature = signature
         self._code = code
         self._check_code = check
+        self._library = library
         self._inputs = {port.name: port for port in signature.inputs}
         self._outputs = {port.name: n for n, port in enumerate(signature.outputs)}
         self._sized = SizedPorts.of(signature.inputs, signature.outputs)
@@ -116,6 +119,11 @@ class Model(Uncopied):
     def name(self) -> str:
         """The network's name."""
         return self._signature.name
+
+    @property
+    def library(self) -> Path | None:
+        """The library that it was loaded from; None if it was compiled in this process."""
+        return self._library
 
     @property
     def threads(self) -> int:
@@ -269,7 +277,16 @@ class Model(Uncopied):
             hint="profile the ONNX file with its records instead",
         )
 
-    def export(self, path: str | Path) -> Path:
+    def trace(
+        self, feeds: Mapping[str, Any], *, runs: int = 3, threads: int | None = None
+    ) -> Trace:
+        """Raise: only the threads of a model compiled in this process can be followed."""
+        raise UsageError(
+            f"{self.name} was loaded from a library: its threads cannot be followed",
+            hint="trace the ONNX file with its records instead",
+        )
+
+    def export(self, path: str | Path, pack: str | None = None) -> Path:
         """Raise: only a model compiled in this process can be written to a library."""
         raise UsageError(
             f"{self.name} was loaded from a library", hint="copy that file and its header"
@@ -399,14 +416,15 @@ def load(path: str | Path) -> Model:
             another version of the interface.  Large constants are checked by the first run.
         MissingDependency: It was built for a CPU that this machine does not have.
     """
-    library = open_library(path_of(path, "a library"))
+    file = path_of(path, "a library")
+    library = open_library(file)
     metadata = library.metadata
     ports = metadata.input_ports, metadata.output_ports
     signature = Signature(
         metadata.name, *ports, usual_threads(metadata), metadata.constant_bytes,
         metadata.port_aliases,
     )  # fmt: skip
-    return Model(signature, library.executable, check=library.check)
+    return Model(signature, library.executable, check=library.check, library=file)
 
 
 def usual_threads(metadata: Metadata) -> int:

@@ -44,23 +44,19 @@ def test_the_example_compiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     network = sys.modules["ansorpy_plugin_custom_operator"].network()
     path = tmp_path / "gated.onnx"
     onnx.save(network, path)
-    CUSTOM.remove(NAME)
     records = ["--db", str(tmp_path / "tune.db")]
     same = ["--threads", "1", "--dim", "rows=7", *records]
     library = tmp_path / "gated.so"
     options = ["--effort", "none", "-o", str(library), *same]
     assert main(["compile", str(path), "--plugin", str(EXAMPLE), *options]) == 0
-    CUSTOM.remove(NAME)
     assert main(["show", str(path), "--plugin", str(EXAMPLE), *same]) == 0
     assert capsys.readouterr().out.endswith(f" --plugin {EXAMPLE}\n")
-    CUSTOM.remove(NAME)
     assert main(["report", str(path), "--plugin", str(EXAMPLE), *same]) == 0
     model = ap.load(library)
     weight = onnx.numpy_helper.to_array(network.graph.initializer[0])
     x = np.random.default_rng(1).standard_normal((7, 24)).astype(np.float32)
     (y,) = model.run(None, {"x": x})
     np.testing.assert_allclose(y, expected(x, weight), rtol=0, atol=1e-5)
-    CUSTOM.remove(NAME)
     arguments: LookupArguments = {
         "db": str(tmp_path / "tune.db"), "threads": 1, "dims": {"rows": size_of(7, "rows")},
     }  # fmt: skip

@@ -237,6 +237,7 @@ def test_nothing_to_learn_from_and_wrong_words(
         ([*train, db], 2, "needs data and a file"),
         ([*train, "-o", out], 2, "needs data and a file"),
         ([*train, db, "-o", str(tmp_path / "no" / "m")], 2, "cannot write"),
+        ([*train, db, "-o", db], 2, f"{db} would replace {db}"),
         ([*train, db, db, "-o", out], 2, "other files are named beside it"),
         ([*train, str(tmp_path / "absent.db"), "-o", out], 6, "cannot read"),
         ([*train, str(folder / "m.txt"), "-o", out], 6, "is not a dataset"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -31,6 +32,17 @@ def test_arrays_from_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", x=array + 1)
     assert np.array_equal(feeds([X], [f"x={tmp_path / 'a.npy'}"])["x"], array)
     assert np.array_equal(feeds([X], [f"x={tmp_path / 'b.npz'}"])["x"], array + 1)
+
+
+@pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+def test_types_that_files_of_numpy_do_not_name(tmp_path: Path, kind: type) -> None:
+    array = np.arange(6).reshape(2, 3).astype(kind)
+    np.save(tmp_path / "a.npy", array)
+    port = Port("x", (2, 3), np.dtype(kind))
+    found = feeds([port], [f"x={tmp_path / 'a.npy'}"])["x"]
+    assert found.dtype == port.dtype and np.array_equal(found, array)
+    with pytest.raises(UsageError, match="'x' takes 2x3 of float32"):
+        feeds([X], [f"x={tmp_path / 'a.npy'}"])
 
 
 def test_random_inputs_have_the_sizes_that_are_given_or_those_of_files(tmp_path: Path) -> None:

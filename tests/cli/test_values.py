@@ -50,8 +50,10 @@ def test_latencies_and_weights() -> None:
         "a": 5e-3,
         "b": 1e-3,
     }
-    assert weights_by_network("--weight", ["2.5"], ["a"]) == {"a": 2.5}
-    for text in ("0", "-1", "two"):
+    assert latencies_by_network("--latency-bound", [".5ms"], ["a"]) == {"a": 5e-4}
+    for text in ("2.5", ".25e1"):
+        assert weights_by_network("--weight", [text], ["a"]) == {"a": 2.5}
+    for text in ("0", "-1", "two", "nan", "inf"):
         with pytest.raises(UsageError, match="--weight .*: not a positive number"):
             weights_by_network("--weight", [text], ["a"])
 

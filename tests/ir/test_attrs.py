@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ansorpy.errors import ForeignFile
@@ -29,6 +30,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"flops": ""}, "flops must be a finite number"),
     ({"rounds_to_tf32": "no"}, "rounds_to_tf32 must be True or False, got 'no'"),
 ]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    attrs = Attrs(flops=np.prod((4, 8)), error=np.float32(0.5))
+    assert attrs == Attrs(flops=32, error=0.5)
+    assert type(attrs.flops) is int and type(attrs.error) is float
 
 
 @pytest.mark.parametrize(("given", "message"), BAD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -180,16 +180,26 @@ def test_a_dimension_of_one_size_is_a_number() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "step", "why"),
     [
-        (-1, 4, 1, "range"),
+        (-1, 4, 1, "an end of the range of n must be a whole number of at least 0, got -1"),
         (5, 4, 1, "range"),
-        (1, 4, 0, "range"),
+        (1, 4, 0, "the step of n must be a whole number of at least 1, got 0"),
         (3, 8, 4, "multiples of 4"),
         (1, 1 << 63, 1, "beyond the largest size"),
+        (1, "8", 1, "an end of the range of n must be a whole number of at least 0, got '8'"),
+        (1.5, 8, 1, "an end of the range of n must be a whole number"),
+        (1, 8, None, "the step of n must be a whole number of at least 1, got None"),
     ],
 )
-def test_impossible_ranges_are_refused(low: int, high: int, step: int, why: str) -> None:
+def test_impossible_ranges_are_refused(low: Any, high: Any, step: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         dim("n", low, high, step=step)
+
+
+def test_a_dimension_is_made_of_numbers_and_a_text() -> None:
+    [made] = dims_of([dim("n", 1, cast(Any, np.int64(8)))])
+    assert made == Dim("n", 1, 8) and type(made.high) is int
+    with pytest.raises(UsageError, match="the name of a dimension is a text, got 3"):
+        dim(cast(Any, 3), 1, 8)
 
 
 def test_a_size_that_is_not_chosen_is_no_number() -> None:

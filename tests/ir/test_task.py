@@ -32,6 +32,11 @@ def test_work_and_traffic() -> None:
 
 
 def test_wrong_conditions_are_refused() -> None:
+    for dag, target, message in (
+        (matmul().outputs, TARGET, "is no ComputeDAG"), (matmul(), "host", "'host' is no Target"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=message):
+            Task(dag, target, 1)  # type: ignore[arg-type]
     for threads in (0, 1.5, "2"):
         with pytest.raises(UsageError, match="threads must be a whole number of at least 1, got "):
             Task(matmul(), TARGET, threads)  # type: ignore[arg-type]

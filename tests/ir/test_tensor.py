@@ -11,7 +11,7 @@ import pytest
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, Compare, Const, Select
+from ansorpy.ir.expr import Binary, Compare, Const, Expr, Select
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -89,11 +89,19 @@ def test_a_number_beside_a_condition_is_true_or_false() -> None:
     ("make", "error", "message"),
     [
         (lambda: placeholder((0, 3), name="z"), ValueError, "at least 1"),
-        (lambda: placeholder(cast(Any, (2.5,)), name="z"), TypeError, "float"),
-        (lambda: placeholder(cast(Any, "44"), name="z"), TypeError, "str"),
+        (lambda: placeholder(cast(Any, (2.5,)), name="z"), TypeError, "z: .* number, got 2.5"),
+        (lambda: placeholder(cast(Any, "44"), name="z"), TypeError, "z: .* number, got '4'"),
+        (lambda: placeholder((4,), cast(Any, None), name="z"), ValueError, "element type None"),
+        (lambda: placeholder((4,), cast(Any, b"f"), name="z"), ValueError, "element type b'f'"),
         (lambda: placeholder((4,), "float33", name="z"), ValueError, "'float33'; there are"),
         (lambda: reduce_axis(0, name="k"), ValueError, "at least 1"),
-        (lambda: reduce_axis(cast(Any, 2.5), name="k"), TypeError, "float"),
+        (lambda: reduce_axis(cast(Any, 2.5), name="k"), TypeError, "k: .* number, got 2.5"),
+        (lambda: reduce_axis(cast(Any, (0, 8)), name="k"), TypeError, "give it alone"),
+        (lambda: b.sum(X[0, 0], axis=cast(Any, 0)), TypeError, "0 is not an axis; reduce_axis"),
+        (lambda: np.exp(cast(Any, X[0, 0])), TypeError, "numpy.exp takes arrays, .* ap.exp"),
+        (lambda: np.add(cast(Any, X[0, 0]), X[0, 1], dtype=object), TypeError, "takes arrays"),
+        (lambda: np.add.reduce(cast(Any, X[0, 0])), TypeError, "takes arrays"),
+        (lambda: np.ones(2) * cast(Any, X[0, 0]), TypeError, "is neither an expression nor"),
         (
             lambda: compute((4,), lambda i: b.maximum(X[i, i], i), name="z"),
             TypeError, "z: the second operand is int64, not float32; convert with .astype",
@@ -162,6 +170,34 @@ def test_numbers_stand_where_expressions_do(
     made = compute((2,), lambda i: write(x[i]), name="y")
     [found] = run_dag(ComputeDAG([made]), {"x": np.arange(2, dtype=np.float32)})
     assert found.dtype == np.float32 and found.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, y: 2 ** x, lambda x, y: x ** y, lambda x, y: 3 << x, lambda x, y: 300 >> x,
+        lambda x, y: 6 & x, lambda x, y: 9 | y, lambda x, y: 5 ^ y, lambda x, y: ~x,
+        lambda x, y: np.int64(7) * x, lambda x, y: np.int32(7) // y, lambda x, y: np.int64(9) - x,
+        lambda x, y: np.int8(3) ** x, lambda x, y: y % np.int64(4), lambda x, y: np.int64(6) & x,
+        lambda x, y: b.select(~(x < y), x, y) if isinstance(x, Expr) else np.maximum(x, y),
+        lambda x, y: b.select(np.int64(3) <= x, x, y) if isinstance(x, Expr)
+        else np.where(x >= 3, x, y),
+    ],
+)  # fmt: skip
+def test_operators_are_those_of_numpy(write: Callable[[Any, Any], Any]) -> None:
+    given = {"x": np.array([0, 2, 5, 3]), "y": np.array([7, 1, 4, 3])}
+    x, y = (placeholder((4,), "int64", name=name) for name in given)
+    made = compute((4,), lambda i: write(x[i], y[i]), name="z")
+    [found] = run_dag(ComputeDAG([made]), given)
+    assert found.tolist() == np.asarray(write(given["x"], given["y"])).tolist()
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "uint64", "int32"])
+def test_an_integer_turned_over_is_that_of_numpy(kind: str) -> None:
+    given = np.arange(4).astype(kind)
+    x = placeholder((4,), kind, name="x")
+    [found] = run_dag(ComputeDAG([compute((4,), lambda i: ~x[i], name="y")]), {"x": given})
+    assert found.dtype == given.dtype and found.tolist() == (~given).tolist()
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def bench(
     with ExitStack() as stack:
         if isinstance(model, Model):
             folder = stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))
-            model = model.export(Path(folder, "model.so"))
+            model = model.library or model.export(Path(folder, "model.so"))
         path, threads = path_of(model, "a model"), arguments.get("threads")
         if threads is None:
             threads = _own_threads(path)

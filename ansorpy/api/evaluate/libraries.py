@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
-from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.arguments import HostLookupArguments, LookupArguments
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes
 from ansorpy.options import stated
@@ -90,13 +90,14 @@ _FIXED = {
     "constants": "which inputs are constant is",
     "bounds": "the sizes for which there is room are",
     "precision": "the precision is",
+    "target": "the target is",
 }
 """Arguments that a library was compiled with, and what they decide."""
 
 
 def _refuse_fixed(path: Path, arguments: HostLookupArguments) -> None:
     """Raise :class:`UsageError` if *arguments* say what is fixed in the library *path*."""
-    for argument in stated(HostLookupArguments, arguments):
+    for argument in stated(LookupArguments, arguments):
         if argument.name in _FIXED:
             raise UsageError(
                 f"{_FIXED[argument.name]} fixed in the library {path}",

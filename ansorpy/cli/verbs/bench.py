@@ -53,7 +53,7 @@ def bench(
 
     for file in (output, trace):
         if file is not None:
-            demand_writable(file)
+            demand_writable(file, reads=[model] if original is None else [model, original])
     with StatusLine(quiet=quiet, as_json=as_json) as status:
         result = timed(
             model, original, against=against or (), seed=seed, profile=profile, trace=trace,

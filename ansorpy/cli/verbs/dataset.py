@@ -158,7 +158,7 @@ def _train(
             hint="name one with --cost-model",
         )
     MODELS.factory(name)  # refuse an unknown one at once
-    demand_writable(output)
+    demand_writable(output, reads=files)
     train = {"boosted": _boosted, "static_linear": _weights}.get(name, partial(_network, name))
     with opened(files) as source:
         facts, said = train(source, Target.parse(target), output, seed)

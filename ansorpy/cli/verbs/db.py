@@ -91,7 +91,7 @@ def _repair(path: Path, output: Path | None, as_json: bool) -> None:
 
     demand_database(path)
     made = output or path.with_name(f"{path.stem}.repaired{path.suffix}")
-    demand_writable(made)
+    demand_writable(made, reads=[path])
     saved = repair(path, made)
     if as_json:
         print(json.dumps({"saved": str(made), "tables": [asdict(t) for t in saved]}, indent=2))

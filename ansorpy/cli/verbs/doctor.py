@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ansorpy.api.plugins import load_plugins
-from ansorpy.cli.options import AsJson, Plugins
+from ansorpy.cli.options import AsJson, Plugins, refuse_unused
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.tables import Table, show
 
@@ -35,6 +35,9 @@ def doctor(
         raise UsageError("--plugin is for the list of parts", hint="add --parts, or leave it out")
     if environment and parts:
         raise UsageError("--parts and --environment are two lists", hint="ask for one of them")
+    if environment or parts:
+        listed = "doctor --environment" if environment else "doctor --parts"
+        refuse_unused(listed, {"--calibrate": calibrate})
     if environment:
         _list(environment_table(), as_json)
         return

@@ -12,7 +12,7 @@ import typer
 from ansorpy.api.arguments import ExplainArguments, SizeArguments, TaskArguments
 from ansorpy.api.plugins import load_plugins
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson, ModelFile, Plugins, TaskName
+from ansorpy.cli.options import AsJson, ModelFile, Plugins, TaskName, refuse_unused
 from ansorpy.cli.tasks import selected
 from ansorpy.options import those
 from ansorpy.quantities import latency_text
@@ -52,6 +52,8 @@ def explain(
     from ansorpy.rules.explain import explain_relations
     from ansorpy.rules.presets import preset_for
 
+    if relations:
+        refuse_unused("explain --relations", {"--all": in_full})
     load_plugins(plugin or ())
     request = Request.of(effort="none", **those(TaskArguments, arguments))
     with busy(f"reading {model}"):

@@ -40,7 +40,8 @@ def package(
     from ansorpy.runtime.packages.wheel import write_wheel
 
     if wheel is cmake:
-        raise UsageError("say what to write", hint="add --wheel or --cmake")
+        problem = "--wheel and --cmake write two packages" if wheel else "say what to write"
+        raise UsageError(problem, hint="give one of --wheel and --cmake")
     demand_version(version)
     if wheel:
         if output is not None and output.suffix == ".whl":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Unpack
 
@@ -66,7 +66,8 @@ def report(
         raise UsageError(f"{given[0]} is for a page", hint="name its file: --html out.html")
     load_plugins(plugin or ())
     if trace is not None:
-        _trace(database, run, trace)
+        tasks = () if model is None else tuple(_calls(model, plugin or (), arguments))
+        _trace(database, run, tasks, trace)
     if html is not None:
         from ansorpy.api.evaluate.report import report as written
 
@@ -84,13 +85,13 @@ def _calls(model: Path, plugins: Sequence[Path], arguments: LookupArguments) -> 
     return Lookup(model, plugins=plugins, **arguments).project.most_calls
 
 
-def _trace(path: Path, run: int | None, trace: Path) -> None:
+def _trace(path: Path, run: int | None, tasks: Collection[str], trace: Path) -> None:
     from ansorpy.api.evaluate.databases import open_database
     from ansorpy.evaluation.tuning_trace import trace_of_tuning
 
-    demand_writable(trace)
+    demand_writable(trace, reads=[path])
     with open_database(path) as opened:
-        found = trace_of_tuning(opened, run)
+        found = trace_of_tuning(opened, run, tasks)
     print(f"wrote {found.save(trace)}: {found.name}; ui.perfetto.dev opens it")
 
 

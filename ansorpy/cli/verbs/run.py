@@ -43,7 +43,7 @@ def run(
 
     load_plugins(plugin or ())
     if save is not None:
-        demand_writable(save)
+        demand_writable(save, reads=[model])
     if is_library(model):
         sizes, opened = stated_sizes(model, arguments), load(model)
     else:

@@ -49,7 +49,7 @@ def write_page(
         UsageError: There is no such run, or *path* cannot be written.
     """
     demand_charts()
-    demand_writable(path)
+    demand_writable(path, reads=[database.path])
     facts = facts_of(recorded_run(database, run, tasks), extras or Extras(), database)
     path.write_text(_page(facts), encoding="utf-8")
 

@@ -161,10 +161,11 @@ def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
 
     The function gets a :class:`~ansorpy.Tensor` for each operand (None for one that is left out)
     and the node's attributes as keywords.  It returns what :func:`~ansorpy.compute` returns, or a
-    tuple with one for each output.  It is called several times for each node.
+    tuple with one for each output.  It is called several times for each node.  A function that is
+    defined again, as by a cell of a notebook, replaces itself.
 
     Raises:
-        UsageError: The domain is onnx's own, or the operator is known already.
+        UsageError: The domain is onnx's own, or another function defines the operator already.
     """
     name = f"{domain}.{operator}"
     if _is_onnx(domain):
@@ -178,7 +179,7 @@ def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
 
 
 def unregister_op(domain: str, operator: str) -> None:
-    """Forget an operator that :func:`register_op` added, as a cell that runs again must.
+    """Forget an operator that :func:`register_op` added.
 
     Raises:
         UsageError: No script registered it.

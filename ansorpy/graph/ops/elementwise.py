@@ -26,8 +26,7 @@ from ansorpy.graph.ops.indexing import broadcast_index, clamped
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Call, Const, Expr
-from ansorpy.ir.functions import Function
+from ansorpy.ir.expr import Const, Expr
 from ansorpy.ir.interpret.numerics import convert
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
@@ -336,12 +335,12 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.LESS_EQUAL: lambda x, y: x <= y,
     Fn.AND: lambda x, y: x & y,
     Fn.OR: lambda x, y: x | y,
-    Fn.NOT: lambda x: Call(Function.NOT, (x,)),
+    Fn.NOT: lambda x: ~x,
     Fn.WHERE: b.select,
     Fn.BIT_AND: lambda x, y: x & y,
     Fn.BIT_OR: lambda x, y: x | y,
     Fn.BIT_XOR: lambda x, y: x ^ y,
-    Fn.BIT_NOT: lambda x: x ^ (-1 if x.dtype.is_signed else x.dtype.limits[1]),
+    Fn.BIT_NOT: lambda x: ~x,
     Fn.SHIFT_LEFT: lambda x, y: x << y,
     Fn.SHIFT_RIGHT: lambda x, y: x >> y,
 }

@@ -12,7 +12,7 @@ import numpy as np
 from ansorpy.arrays import Array, Ints
 from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType, as_dtype
-from ansorpy.ir.expr import Call, Expr, Function, as_expr
+from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.extents import AnyExtent, extreme, least, most
 from ansorpy.ir.loops import Buffer, ForKind, Stmt
 from ansorpy.ir.routines.base import Routine
@@ -101,7 +101,7 @@ class TopPlaces(Routine):
 
         def joins(i: Expr) -> Expr:
             value, limit = (_comparable(e) for e in (at(x, row, i), at(bar, 0)))
-            return Call(Function.NOT, (value <= limit if self.largest else value >= limit,))
+            return ~(value <= limit if self.largest else value >= limit)
 
         def single(i: Expr) -> Stmt:
             return let("at", i + first, lambda place: when(joins(place), join(place)))

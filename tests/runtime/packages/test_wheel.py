@@ -180,7 +180,7 @@ def test_a_package_replaces_that_of_before(kind: str, tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         ([], 2, "say what to write"),
-        (["--wheel", "--cmake"], 2, "say what to write"),
+        (["--wheel", "--cmake"], 2, "--wheel and --cmake write two packages"),
         (["--wheel", "--version", "1.x"], 2, "'1.x' is not a version"),
         (["--wheel", "-o", "net.whl"], 2, "the name of a wheel follows from the library"),
         (["--wheel"], 6, "No such file or directory"),
