@@ -377,9 +377,7 @@ _FOLD: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _binary(
-    op: BinaryOp, a: ExprLike, b: ExprLike, of_conditions: BinaryOp | None = None
-) -> Expr:
+def _binary(op: BinaryOp, a: ExprLike, b: ExprLike, of_conditions: BinaryOp | None = None) -> Expr:
     """``a op b``; of conditions, *of_conditions* if there is one."""
     left, right = _pair(a, b)
     if of_conditions is not None and left.dtype is DType.BOOL:

@@ -56,7 +56,9 @@ class Task:
 
     def __post_init__(self) -> None:
         if not isinstance(self.dag, ComputeDAG):
-            raise UsageError(f"{self.dag!r} is no ComputeDAG", hint="make one: ComputeDAG.of([...])")
+            raise UsageError(
+                f"{self.dag!r} is no ComputeDAG", hint="make one: ComputeDAG.of([...])"
+            )
         if not isinstance(self.target, Target):
             raise UsageError(
                 f"{self.target!r} is no Target", hint='name it so: Target.parse("host")'

@@ -36,7 +36,7 @@ def test_arrays_from_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
 def test_types_that_files_of_numpy_do_not_name(tmp_path: Path, kind: type) -> None:
-    array = np.arange(6).reshape(2, 3).astype(kind)
+    array: Array = np.arange(6).reshape(2, 3).astype(kind)
     np.save(tmp_path / "a.npy", array)
     port = Port("x", (2, 3), np.dtype(kind))
     found = feeds([port], [f"x={tmp_path / 'a.npy'}"])["x"]

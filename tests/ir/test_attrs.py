@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    attrs = Attrs(flops=np.prod((4, 8)), error=np.float32(0.5))
+    attrs = Attrs(flops=cast(Any, np.prod((4, 8))), error=cast(Any, np.float32(0.5)))
     assert attrs == Attrs(flops=32, error=0.5)
     assert type(attrs.flops) is int and type(attrs.error) is float
 
