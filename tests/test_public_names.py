@@ -11,13 +11,10 @@ import pytest
 import ansorpy as ap
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison
 from ansorpy.evaluation.verify import Verification
-from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.model import Model
 from ansorpy.trace import Trace
 
-RETURNED = (Kernel, CompiledModel, Model, Verification, Comparison, SizesComparison, Trace)
-"""Classes of what the functions return."""
+RETURNED = (Verification, Comparison, SizesComparison, Trace)
+"""Classes of what the functions return, besides those in ``NAMED``."""
 NAMED = [value for name in ap.__all__ if inspect.isclass(value := getattr(ap, name))]
 
 

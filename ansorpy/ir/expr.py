@@ -75,6 +75,7 @@ class Expr:
 
     @property
     def dtype(self) -> DType:
+        """The element type of the value."""
         raise NotImplementedError(type(self).__name__)
 
     __add__, __radd__ = _operator(BinaryOp.ADD)
@@ -110,6 +111,7 @@ class Expr:
         return _compare(CompareOp.EQ, self, other)
 
     def not_equal(self, other: ExprLike) -> Expr:
+        """``self != other`` as an expression."""
         return _compare(CompareOp.NE, self, other)
 
     def __bool__(self) -> bool:

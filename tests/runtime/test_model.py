@@ -62,7 +62,7 @@ def test_a_profile_takes_a_run_at_least(rng: Rng) -> None:
     model, _ = programs.model(rng)
     x = programs.feed(rng)
     assert len(model.profile({"x": x}, runs=1)) == len(model.profile({"x": x}, runs=2)) > 1
-    with pytest.raises(UsageError, match="runs must be at least 1, got 0"):
+    with pytest.raises(UsageError, match="runs must be a whole number of at least 1, got 0"):
         model.profile({"x": x}, runs=0)
 
 

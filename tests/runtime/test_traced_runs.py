@@ -24,7 +24,7 @@ def test_runs_are_traced(rng: np.random.Generator) -> None:
     names = [event["name"] for event in slices[CALLER] if "piece" not in event["args"]]
     calls = [name for name, _ in model.profile({"x": programs.feed(rng)}, runs=1)]
     assert [name for name in names if name != "wait"] == 2 * ["run", *calls]
-    with pytest.raises(UsageError, match="runs must be at least 1, got 0"):
+    with pytest.raises(UsageError, match="runs must be a whole number of at least 1, got 0"):
         model.trace({"x": programs.feed(rng)}, runs=0)
 
 
