@@ -25,10 +25,9 @@ from ansorpy.api.sized import task_group
 from ansorpy.config import available_cores
 from ansorpy.evaluation.bench.turns import Policy
 from ansorpy.measure.run import runner
-from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.evolution import Evolution, PredictOptions
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.sampling import Sampling
-from ansorpy.tasks.predict import PredictOptions
 from tests.budget import explores
 from tests.search.small import DRAWING, EVOLUTION, PREDICTION, RANKED_SAMPLING
 from tests.waiting import Clock

@@ -41,10 +41,11 @@ from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
 from ansorpy.search.population import score
+from ansorpy.search.strategies.evolution import PredictOptions
 from ansorpy.target import Target
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.outcome import Tuning
-from ansorpy.tasks.predict import PredictOptions, predicted_seconds
+from ansorpy.tasks.predict import predicted_seconds
 from ansorpy.tasks.predict_build import Made, Making
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.trial_plan import TrialPlan, before, plan

@@ -10,6 +10,7 @@ import numpy as np
 
 from ansorpy.arrays import Floats
 from ansorpy.config import default_threads
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.learner import (
     COLUMNS,
     SHARES,
@@ -138,10 +139,14 @@ class BoostedTrees(SampleLearner):
     """
 
     def __init__(
-        self, options: BoostedOptions | None = None, base: Sequence[WeightedTrees] = ()
+        self,
+        options: BoostedOptions | None = None,
+        base: Sequence[WeightedTrees] = (),
+        alone: float = BoostedOptions.trust,
     ) -> None:
         super().__init__()
         self.options = options or BoostedOptions()
+        self._weight_alone = alone
         self._base = tuple((trees.weight, _read_trees(trees.text)) for trees in base)
         self._booster: _Blend | None = _Blend(self._base) if base else None
         self._trained_on = 0
@@ -195,6 +200,22 @@ class BoostedTrees(SampleLearner):
         assert self._booster is not None
         found: Floats = np.asarray(self._booster.predict(features, num_threads=default_threads()))
         return found
+
+    @property
+    def corrected(self) -> AnalyticModel | None:
+        """The analytic model, once there are trees."""
+        return None if self._booster is None else self.prior
+
+    def alone(self) -> BoostedTrees:
+        """A model of the initial trees, if there are any, with the weight that they have alone.
+
+        Trees that were trained here learned what the initial ones leave at their weight in a
+        search, so they are no part of it.
+        """
+        made = BoostedTrees(self.options)
+        base = tuple((self._weight_alone, trees) for _, trees in self._base)
+        made._booster = _Blend(base) if base else self._booster
+        return made
 
     def refit(self) -> None:
         """Train on all programs learned so far, if there are enough new ones.

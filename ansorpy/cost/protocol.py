@@ -93,6 +93,18 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
+class Correcting(Protocol):
+    """A model that corrects a simpler one, which is less wrong about the programs it likes best."""
+
+    @property
+    def corrected(self) -> CostModel | None:
+        """The simpler model; None while nothing is known to correct it by."""
+
+    def alone(self) -> CostModel:
+        """This model as it orders programs of which none will be measured."""
+
+
+@runtime_checkable
 class Divided(Protocol):
     """A model made of several, each of which learns the trials of some tasks."""
 

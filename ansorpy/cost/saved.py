@@ -78,12 +78,8 @@ class SavedModel:
         return bool(self._trees)
 
     def __call__(self) -> BoostedTrees:
-        return BoostedTrees(base=self._trees)
-
-    def alone(self) -> BoostedTrees:
-        """A model to choose with where nothing is measured (:attr:`.BoostedOptions.alone`)."""
-        weight = BoostedOptions.for_programs(self.programs).alone
-        return BoostedTrees(base=[trees._replace(weight=weight) for trees in self._trees])
+        alone = BoostedOptions.for_programs(self.programs).alone
+        return BoostedTrees(base=self._trees, alone=alone)
 
     def text(self) -> str:
         """The content of its file, which :meth:`parse` reads."""

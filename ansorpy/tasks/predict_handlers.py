@@ -23,7 +23,8 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.serialize import state_from_json, states_to_json
 from ansorpy.schedule.state import State
-from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.search.strategies.evolution import PredictOptions
+from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.predict_build import Made, Making, finish, make
 
 __all__ = ["finish_message", "finished", "make_handlers", "predict_message", "predicted"]

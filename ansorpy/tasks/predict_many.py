@@ -17,7 +17,8 @@ from ansorpy.measure.workers.supervisor import Failure, Reply, Worker
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.schedule.state import State
-from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.search.strategies.evolution import PredictOptions
+from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.predict_build import Made, Making, make
 from ansorpy.tasks.predict_handlers import (
     finish_message,

@@ -27,10 +27,10 @@ from ansorpy.profiler import Activity, Profiler
 from ansorpy.rates import Rates
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from ansorpy.search.strategies.evolution import PredictOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.outcome import Ending, Tuning
-from ansorpy.tasks.predict import PredictOptions
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.trial_plan import Before
 from tests import workloads

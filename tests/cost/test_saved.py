@@ -16,6 +16,7 @@ from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
 from ansorpy.cost.features import FEATURE_VERSION
 from ansorpy.cost.metrics import rank_correlation
+from ansorpy.cost.protocol import Correcting
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.target import Target
@@ -65,9 +66,16 @@ def test_where_nothing_is_measured_the_trees_of_many_programs_count_more() -> No
         return found
 
     expected = correction(few())
-    np.testing.assert_allclose(correction(few.alone()), expected)
+    np.testing.assert_allclose(correction(few().alone()), expected)
     np.testing.assert_allclose(correction(many()), expected)
-    np.testing.assert_allclose(correction(many.alone()), 0.8 / 0.25 * expected, rtol=1e-6)
+    np.testing.assert_allclose(correction(many().alone()), 0.8 / 0.25 * expected, rtol=1e-6)
+    grown = many()
+    grown.learn(TASK, programs, np.random.default_rng(4).uniform(1.0, 2.0, len(programs)))
+    grown.refit()
+    assert not np.allclose(correction(grown), expected)
+    np.testing.assert_allclose(correction(grown.alone()), 0.8 / 0.25 * expected, rtol=1e-6)
+    assert isinstance(grown, Correcting) and isinstance(grown.corrected, AnalyticModel)
+    assert BoostedTrees().corrected is None
 
 
 def test_below_enough_programs_it_stands_as_it_was() -> None:

@@ -14,7 +14,7 @@ from ansorpy.search.strategies.annealing import Annealing
 from ansorpy.search.strategies.beam import Beam
 from ansorpy.search.strategies.chameleon import Chameleon
 from ansorpy.search.strategies.droplet import Droplet
-from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.evolution import Evolution, PredictOptions
 from ansorpy.search.strategies.harl import Harl
 from ansorpy.search.strategies.heron import Heron
 from ansorpy.search.strategies.one_shot import OneShot
@@ -25,7 +25,6 @@ from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategies.sequence import Then
 from ansorpy.search.strategies.tuna import Tuna
 from ansorpy.search.strategy import Strategy
-from ansorpy.tasks.predict import PredictOptions
 
 __all__ = [
     "DRAWING", "EVOLUTION", "PREDICTION", "RANKED_SAMPLING", "SAMPLING", "TREES", "small_strategy",

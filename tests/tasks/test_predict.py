@@ -11,9 +11,10 @@ from ansorpy.arrays import Floats
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.programs import Programs
 from ansorpy.ir.task import Task
+from ansorpy.search.strategies.evolution import PredictOptions
 from ansorpy.target import Target
 from ansorpy.tasks import predict
-from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.predict import predicted_best
 from tests.search.tasks import matmul, sampler
 
 pytestmark = pytest.mark.whole_search
@@ -32,6 +33,15 @@ class Contrary(AnalyticModel):
         return -super().predict(task, programs)
 
 
+class Correction(Contrary):
+    """Corrects the analytic model."""
+
+    corrected = AnalyticModel()
+
+    def alone(self) -> Correction:
+        return self
+
+
 def _best(options: PredictOptions) -> tuple[str, float]:
     state = next(iter(predicted_best(TASK, sampler(TASK), options=options)))
     [score] = AnalyticModel().predict(TASK, Programs.of(state))
@@ -42,9 +52,9 @@ def test_the_model_that_ships_chooses_among_the_analytic_models_best(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Target] = []
-    model = Contrary()
+    model = Correction()
 
-    def shipped(target: Target) -> Contrary:
+    def shipped(target: Target) -> Correction:
         asked.append(target)
         return model
 

@@ -18,9 +18,10 @@ from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.state import State
+from ansorpy.search.strategies.evolution import PredictOptions
 from ansorpy.target import Target
 from ansorpy.tasks import predict_many
-from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.predict_build import Making, make
 from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted
 from ansorpy.tasks.predict_many import predicted_of_all

@@ -37,6 +37,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import TaskHistory
 from ansorpy.search.population import Pool, sample_valid, score
+from ansorpy.search.strategies.evolution import PredictOptions
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.task_search import SearchOptions
@@ -44,7 +45,7 @@ from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.outcome import Ending, Tuning
-from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.replay import rerun
 from ansorpy.tasks.scheduler import Round, TaskScheduler

@@ -30,6 +30,6 @@ def pretrained_for(target: Target) -> SavedModel | None:
 
 @lru_cache(maxsize=8)
 def shipped_model(target: Target) -> CostModel | None:
-    """The same, to choose with where nothing is measured; one object for all tasks."""
+    """The same, to predict with: one object for all tasks, which learns nothing."""
     shipped = pretrained_for(target)
-    return None if shipped is None else shipped.alone()
+    return None if shipped is None else shipped()
