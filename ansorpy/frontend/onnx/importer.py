@@ -33,7 +33,7 @@ from ansorpy.frontend.onnx.quantized.narrow import (
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
 from ansorpy.frontend.onnx.reference import evaluated
-from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, advice_of, pinnable, unsupported
+from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, advice_of, failed, pinnable, unsupported
 from ansorpy.frontend.onnx.registry import (
     CONTROL,
     ON_SHAPES,
@@ -206,6 +206,8 @@ class Importer:
             self._import_all(body)
             names = [output.name for output in body.output]
             if any(name not in self.values and name not in self.lists for name in names):
+                if not self.rows:
+                    demand_computed(names, {*self.values, *self.lists})
                 raise Blamed
             return list(map(self.value, names))
         finally:
@@ -272,10 +274,13 @@ class Importer:
                 self._refuse(node, context.undecided("sizes", map(dim_extent, dims)))
                 return
             demand_consistent(self.model, self._shapes)  # reports what no operator takes
-            raise
-        for name, value in zip(node.output, results, strict=False):
+            raise failed(node, error) from error
+        made = [*results, *[None] * len(node.output)]  # it may have left some out
+        for number, (name, value) in enumerate(zip(node.output, made, strict=False)):
             if name and value is not None:
                 self._bind(name, value)
+            if name in self.used and not value:
+                self._refuse(node, Unsupported(f"output {number}", "ansorpy does not compute it"))
 
     def _once(self, context: NodeContext) -> Sequence[Value | None]:
         """The node's values; those of an equal node if a run counts them: counts are then equal."""
