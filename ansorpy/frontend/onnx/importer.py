@@ -339,7 +339,7 @@ class Importer:
         except Unsupported:
             if not constant or (importer is not None and operator not in ON_SHAPES):
                 raise
-        return self._folded(node)
+        return self._folded(context)
 
     def _from_importer(
         self, importer: Translate, context: NodeContext, constant: bool
@@ -385,9 +385,12 @@ class Importer:
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
 
-    def _folded(self, node: NodeProto) -> tuple[str | None, ...]:
+    def _folded(self, context: NodeContext) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""
-        feeds = {n: constant_array(self.builder, self.values[n]) for n in node.input if n}
+        node, names = context.node, [name for name in context.node.input if name]
+        if dims := self._dims(names):  # the extents of arrays are numbers
+            raise context.undecided("operands without elements", map(dim_extent, dims))
+        feeds = {name: constant_array(self.builder, self.values[name]) for name in names}
         results = evaluated(node, feeds, self.model)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
