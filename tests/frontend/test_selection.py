@@ -148,6 +148,19 @@ def test_boxes_that_overlap_are_suppressed(
         assert_same(model, feeds)
 
 
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_one_number_may_be_both_limits(is_constant: bool, rng: Rng) -> None:
+    limit = rng.uniform(0.2, 0.4, 1).astype(np.float32)
+    held: dict[str, Array] = {"most": np.asarray([5])}
+    feeds: dict[str, Array] = {
+        "boxes": rng.random((1, 9, 4), np.float32), "scores": rng.random((1, 2, 9), np.float32)
+    }  # fmt: skip
+    (held if is_constant else feeds)["limit"] = limit
+    one = node("NonMaxSuppression", ["boxes", "scores", "most", "limit", "limit"], ["y"])
+    shapes = {name: array.shape for name, array in feeds.items()}
+    assert_same(graph_model([one], shapes, ["y"], held, types={"y": LONG}), feeds)
+
+
 def test_only_a_run_may_know_the_limits(rng: Rng) -> None:
     names = ["boxes", "scores", "most", "overlap", "least"]
     one = node("NonMaxSuppression", names, ["y"])
