@@ -286,10 +286,23 @@ class GraphBuilder:
         self.dim_names.add(name)
         return name
 
-    def is_constant(self, value: str) -> bool:
-        """Whether *value* follows from constants alone."""
-        _, read = needed(self._nodes.values(), [value])
-        return read.isdisjoint(self._inputs)
+    def part(self, values: Sequence[str]) -> Graph:
+        """The graph that computes *values*, found from them back; its inputs are those it reads."""
+        waiting, read = [*values], dict[str, TensorType]()
+        while waiting:
+            node = self._nodes.get(waiting[-1])
+            left = [] if node is None else [name for name in node.inputs if name not in read]
+            if not left:  # its operands come first
+                name = waiting.pop()
+                read[name] = self.types[name]
+            waiting += left
+        return Graph(
+            tuple(name for name in self._inputs if name in read),
+            tuple(Output(value, value) for value in values),
+            tuple(self._nodes[name] for name in read if name in self._nodes),
+            read,
+            {name: self.constants[name] for name in read if name in self.constants},
+        )
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes.

@@ -363,7 +363,7 @@ class Importer:
         self._require_small(results, context.inputs)
         if all(name in self.builder.constants for name in results):
             return results
-        graph = self.builder.finish(Output(name, name) for name in results)
+        graph = self.builder.part(results)
         if any(step.op.dims for step in graph.nodes):
             return results  # what has no elements may have open sizes
         for step in graph.nodes:
