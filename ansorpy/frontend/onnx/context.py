@@ -328,7 +328,7 @@ class NodeContext(Emits):
         held = np.asarray(array, wanted.numpy)
         if not wanted.is_float and not np.array_equal(held, array):
             raise Unsupported(f"{array} as {wanted.value}", "convert the model to float32")
-        return self.builder.add_constant(f"{self.node.output[0]}.const", held)
+        return self.builder.share_constant(f"{self.node.output[0]}.const", held)
 
     def axes(self, values: Sequence[int], rank: int) -> set[int]:
         """Non-negative axes; refuses axes outside the rank or given twice."""

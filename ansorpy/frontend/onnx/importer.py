@@ -153,6 +153,8 @@ class Importer:
             return name
 
     def _add_initializers(self, graph: GraphProto) -> None:
+        is_body = isinstance(self.values, ChainMap)  # which may be translated once more
+        add = self.builder.share_constant if is_body else self.builder.add_constant
         for held in (*graph.initializer, *graph.sparse_initializer):
             tensor = held.values if isinstance(held, SparseTensorProto) else held
             name, code = tensor.name, tensor.data_type
@@ -162,7 +164,7 @@ class Importer:
             if isinstance(dtype, Narrow):
                 self.values[name] = add_constant(self.builder, name, array_of(held))
             elif dtype is not None:
-                self.values[name] = self.builder.add_constant(name, array_of(held))
+                self.values[name] = add(name, array_of(held))
 
     def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> ElementType | None:
         """The element type that the input or output *info* declares; adds a row if unsupported."""
