@@ -56,7 +56,9 @@ from ansorpy.size_bounds import Bound
 
 __all__ = ["Importer", "Solved"]
 
-_RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
+_RANDOM = frozenset({
+    "Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike",
+})  # fmt: skip
 
 
 class Solved(Exception):
