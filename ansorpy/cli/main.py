@@ -12,7 +12,13 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ansorpy.cli.exit_codes import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_USAGE, exit_code
+from ansorpy.cli.exit_codes import (
+    EXIT_INTERNAL,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    exit_code,
+    is_debugging,
+)
 from ansorpy.cli.streams import make_lenient
 from ansorpy.cli.verbs.bench import bench
 from ansorpy.cli.verbs.compile import compile
@@ -27,8 +33,7 @@ from ansorpy.cli.verbs.run import run
 from ansorpy.cli.verbs.show import show
 from ansorpy.cli.verbs.tune import tune
 from ansorpy.cli.verbs.verify import verify
-from ansorpy.config import DEBUG
-from ansorpy.errors import ForeignFile, MissingDependency, UsageError
+from ansorpy.errors import ForeignFile, MissingDependency
 from ansorpy.evaluation.engines.names import ENGINE_NAMES
 from ansorpy.version import __version__
 
@@ -168,7 +173,7 @@ def _unexpected(error: Exception) -> int:
         print(f"error: there is not enough memory: {error}".rstrip(": "), file=sys.stderr)
         print("hint: make the shapes smaller", file=sys.stderr)
         return MissingDependency.exit_code
-    debugging = _is_debugging()
+    debugging = is_debugging()
     if debugging:
         traceback.print_exception(error)
     if isinstance(error, OSError):  # while writing a file
@@ -180,14 +185,6 @@ def _unexpected(error: Exception) -> int:
         print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
         print("hint: please report it; ANSORPY_DEBUG=1 shows the traceback", file=sys.stderr)
     return EXIT_INTERNAL
-
-
-def _is_debugging() -> bool:
-    """Whether tracebacks are shown: also if the variable has a value that is no answer."""
-    try:
-        return DEBUG.get()
-    except UsageError:
-        return True
 
 
 def repeat_list_option(arguments: Sequence[str]) -> list[str]:

@@ -64,4 +64,4 @@ class EmitsBeside(Emits):
         return self.builder.emit(op, inputs, self.name)
 
     def literal(self, array: Array, dtype: DType) -> str:
-        return self.builder.add_constant(f"{self.name}.const", np.asarray(array, dtype.numpy))
+        return self.builder.share_constant(f"{self.name}.const", np.asarray(array, dtype.numpy))

@@ -24,7 +24,10 @@ __all__ = ["as_bytes", "convolved", "multiplied"]
 
 
 def as_bytes(at: Emits, weight: Integers) -> Array | None:
-    """Constant weights minus their constant zero point, as 8-bit integers; None if impossible."""
+    """Constant weights minus their constant zero point, as 8-bit integers; None if impossible.
+
+    These are the constant itself, if that has such elements.
+    """
     array = at.builder.constants.get(weight.value)
     zero = weight.zero
     offset = np.zeros((), np.int8) if zero is None else at.builder.constants.get(zero)
@@ -34,7 +37,8 @@ def as_bytes(at: Emits, weight: Integers) -> Array | None:
     for dtype in NARROW:
         low, high = dtype.limits
         if low <= moved.min(initial=0) and moved.max(initial=0) <= high:
-            return moved.astype(dtype.numpy)
+            same = array.dtype == dtype.numpy and not offset.any()
+            return array if same else moved.astype(dtype.numpy)
     return None
 
 
@@ -51,7 +55,7 @@ def convolved(at: Emits, op: Conv, data: Integers, weight: Integers) -> str:
         value = at.emit(Pad(*ends, PadMode.CONSTANT, float(fill)), [value])
         none = (0,) * len(op.pads_begin)
         op = replace(op, pads_begin=none, pads_end=none)
-    product = at.emit(op, [value, at.literal(narrow, as_dtype(narrow.dtype))])
+    product = at.emit(op, [value, _constant(at, weight, narrow)])
     summed: Shape = tuple(range(1, narrow.ndim))
     sums = narrow.sum(axis=summed, dtype=np.int32).reshape(-1, *(1,) * (narrow.ndim - 2))
     return _corrected(at, product, data.zero, sums)
@@ -62,9 +66,16 @@ def multiplied(at: Emits, left: Integers, right: Integers) -> str:
     narrow = as_bytes(at, right)
     if narrow is None:
         return at.emit(MatMul(), [_minus_zero(at, left), _minus_zero(at, right)])
-    product = at.emit(MatMul(), [left.value, at.literal(narrow, as_dtype(narrow.dtype))])
+    product = at.emit(MatMul(), [left.value, _constant(at, right, narrow)])
     sums = narrow.sum(axis=-2, dtype=np.int32, keepdims=True)
     return _corrected(at, product, left.zero, sums)
+
+
+def _constant(at: Emits, weight: Integers, narrow: Array) -> str:
+    """The constant *narrow*, which :func:`as_bytes` made of *weight*."""
+    if at.builder.constants[weight.value] is narrow:
+        return weight.value
+    return at.literal(narrow, as_dtype(narrow.dtype))
 
 
 def _corrected(at: Emits, product: str, zero: str | None, sums: Array) -> str:

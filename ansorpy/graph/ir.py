@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Reversible, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Reversible, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops import Concat, Elementwise, Fn, Gather, Movement, Op, Shape, TensorType
+from ansorpy.arrays import compact, content_of
+from ansorpy.graph.ops import Cast, Concat, Elementwise, Fn, Gather, Movement, Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, least, most
 from ansorpy.ir.narrow import Narrow
@@ -198,6 +199,8 @@ class GraphBuilder:
         self.ports: dict[str, NarrowPort] = {}
         self._inputs: list[str] = []
         self._nodes: dict[str, Node] = {}
+        self._folded: dict[Hashable, str] = {}
+        """Constants by what made them: an operator on constants, or their elements."""
         self._kept: Collection[str] = ()
         self._numbers: dict[str, int] = {}
         """The last number appended to each name."""
@@ -226,6 +229,12 @@ class GraphBuilder:
         self._hold(name, array)
         return name
 
+    def share_constant(self, name: str, array: Array) -> str:
+        """A constant that has the elements of *array*: one shared before, or this one, added."""
+        if (key := content_of(array)) not in self._folded:
+            self._folded[key] = self.add_constant(name, array)
+        return self._folded[key]
+
     def add_empty(self, name: str, kind: TensorType, narrow: Narrow | None = None) -> str:
         """Add a constant without elements, of a narrow type if given; returns the name it got.
 
@@ -249,8 +258,7 @@ class GraphBuilder:
             return 0
         if value in self._nodes and self._nodes[value].op.bodies:
             value = self.emit(Elementwise(Fn.MAX), [value, value], value)  # calls tell sizes
-        known = {count.dim: count.capacity for count in self.counts.values()}
-        most_ = at_most(capacity, known)
+        most_ = at_most(capacity, {c.dim: c.capacity for c in self.counts.values()})
         value = next((told for told in self.counts if self._are_alike(told, value)), value)
         if value not in self.counts:
             self.counts[value] = Count(Dim(self.dim_name(value), low, most(most_)), most_)
@@ -286,21 +294,40 @@ class GraphBuilder:
         self.dim_names.add(name)
         return name
 
-    def is_constant(self, value: str) -> bool:
-        """Whether *value* follows from constants alone."""
-        _, read = needed(self._nodes.values(), [value])
-        return read.isdisjoint(self._inputs)
+    def part(self, values: Sequence[str]) -> Graph:
+        """The graph that computes *values*, found from them back; its inputs are those it reads."""
+        waiting, read = [*values], dict[str, TensorType]()
+        while waiting:
+            node = self._nodes.get(waiting[-1])
+            left = [] if node is None else [name for name in node.inputs if name not in read]
+            if not left:  # its operands come first
+                name = waiting.pop()
+                read[name] = self.types[name]
+            waiting += left
+        return Graph(
+            tuple(name for name in self._inputs if name in read),
+            tuple(Output(value, value) for value in values),
+            tuple(self._nodes[name] for name in read if name in self._nodes),
+            read,
+            {name: self.constants[name] for name in read if name in self.constants},
+        )
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes.
 
         A movement, a concatenation or a gather keeps the narrow type of its first operand; what
-        other operators make has none until the importer says so.
+        other operators make has none until the importer says so.  What is moved, joined, converted
+        or computed element by element from constants is made once.
         """
+        key = (op, *inputs) if isinstance(op, Movement | Concat | Cast | Elementwise) else None
+        if key in self._folded:
+            return self._folded[key]
         name = self.fresh(name)
         self._append(Node(op, tuple(inputs), name))
         if isinstance(op, Movement | Concat | Gather) and inputs[0] in self.narrow:
             self.narrow[name] = self.narrow[inputs[0]]
+        if key is not None and name in self.constants:
+            self._folded[key] = name
         return name
 
     def add_node(self, node: Node) -> None:
@@ -321,7 +348,7 @@ class GraphBuilder:
             require_small(inferred, operands)
             value = node.op.evaluate([self.constants[i] for i in node.inputs])
             if value is not None:
-                self._hold(node.output, value)
+                self._hold(node.output, compact(value))
                 return
         if any(operand.size == 0 for operand in operands):
             raise ValueError(f"operands without elements: {[o.shape for o in operands]}")

@@ -192,8 +192,8 @@ class _Maker:
     steps: list[PlanStep] = field(default_factory=list)
     packs: dict[object, PlanStep] = field(default_factory=dict)
     pool: _Space = field(default_factory=_Space)
-    raw: dict[int, Array] = field(default_factory=dict)
-    """Arrays by their identity; those in the pool are not needed once more."""
+    raw: dict[int, tuple[int, Array]] = field(default_factory=dict)
+    """Arrays and their numbers, by their identity; those in the pool are not needed once more."""
     programs: dict[str, ScheduledProgram] = field(default_factory=dict)
     """Programs by schedule."""
 
@@ -258,21 +258,22 @@ class _Maker:
         return found
 
     def _given(self, array: Array) -> Argument:
-        self.raw.setdefault(id(array), array)
-        return Argument(MemoryRegion.RAW, number=list(self.raw).index(id(array)))
+        number, _ = self.raw.setdefault(id(array), (len(self.raw), array))
+        return Argument(MemoryRegion.RAW, number=number)
 
     def _sources(self) -> tuple[tuple[PlanStep, ...], tuple[Array, ...]]:
         """The packs, and what they read; that is in the pool where calls read it, too."""
-        arrays = list(self.raw.values())
+        arrays = [array for _, array in self.raw.values()]
         direct = [self.pool.held.get((id(array), array.shape)) for array in arrays]
         left = [number for number, offset in enumerate(direct) if offset is None]
+        places = {number: place for place, number in enumerate(left)}
 
         def found(argument: Argument) -> Argument:
             if argument.region is not MemoryRegion.RAW:
                 return argument
             offset = direct[argument.number]
             if offset is None:
-                return Argument(MemoryRegion.RAW, number=left.index(argument.number))
+                return Argument(MemoryRegion.RAW, number=places[argument.number])
             return Argument(MemoryRegion.POOL, offset)
 
         packs = [replace(step, args=tuple(map(found, step.args))) for step in self.packs.values()]

@@ -171,6 +171,21 @@ def test_unexpected_errors_are_one_line_unless_debugging(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_what_caused_an_error_of_ours_is_shown_when_debugging(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def doctor() -> None:
+        raise ForeignFile("no such thing") from ZeroDivisionError("oops")
+
+    monkeypatch.setattr(module, "VERBS", (doctor, doctor))
+    assert main(["doctor"]) == 6
+    assert capsys.readouterr().err == "error: no such thing\n"
+    monkeypatch.setenv("ANSORPY_DEBUG", "1")
+    assert main(["doctor"]) == 6
+    error = capsys.readouterr().err
+    assert "ZeroDivisionError: oops\n" in error and error.endswith("error: no such thing\n")
+
+
 def test_a_full_disk_is_exit_6_when_debugging_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,10 @@ def test_heads_are_an_axis(given: dict[str, Any]) -> None:
     assert any("attention" in name for name in names) or "softcap" in given
 
 
+def test_a_scale_of_zero_is_one_that_is_given() -> None:
+    checked(attention(FOUR, scale=0.0))
+
+
 def test_heads_are_within_rows_and_of_keys_there_are_fewer() -> None:
     shapes = {"q": (2, 5, 24), "k": (2, 7, 12), "v": (2, 7, 10)}
     names = checked(attention(shapes, q_num_heads=4, kv_num_heads=2))

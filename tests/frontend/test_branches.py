@@ -255,3 +255,23 @@ def test_a_branch_in_an_unrolled_loop_reads_what_each_iteration_made(
         feeds = {"x": rng.standard_normal(4).astype(np.float32), "flag": np.asarray(flag)}
         [got] = run_network(network, feeds)
         np.testing.assert_allclose(got, expected(model, feeds)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("in_branch", [True, False])
+def test_an_output_that_is_not_computed_is_refused(
+    in_branch: bool, rng: np.random.Generator
+) -> None:
+    """In inference, a BatchNormalization has no new mean."""
+    names = ("scale", "bias", "mean", "var")
+    held = {name: rng.uniform(0.5, 1.5, 3).astype(np.float32) for name in names}
+    norm = node("BatchNormalization", ["x", *names], ["n", "m", "v"])
+    same = node("Identity", ["m"], ["t"])
+    nodes = [norm, same]
+    if in_branch:
+        nodes = [branching("c", "t", (nodes, {}), ([node("Identity", ["z"], ["o"])], {}))]
+    inputs = {"x": (2, 3, 4), "z": (3,), "c": ()}
+    model = graph_model(nodes, inputs, ["t"], held, 15, {"c": TensorProto.BOOL})
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    [row] = caught.value.rows
+    assert (row.op, row.attribute) == ("BatchNormalization", "output 1")

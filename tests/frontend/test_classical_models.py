@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from ansorpy.errors import UnsupportedModel
+from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.frontend.sized import assert_same_at, import_sized
@@ -162,6 +162,15 @@ def test_two_weights_of_a_leaf_for_one_target_are_refused() -> None:
     found = forest("target", np.random.default_rng(2), [0, 0], 2)
     with pytest.raises(UnsupportedModel, match="give a leaf one weight of each result"):
         load(model("TreeEnsembleRegressor", {"y": TensorProto.FLOAT}, n_targets=1, **found))
+
+
+@pytest.mark.parametrize("name", ["nodes_truenodeids", "target_ids"])
+def test_attributes_that_name_what_there_is_not_are_the_fault_of_the_file(name: str) -> None:
+    found = forest("target", np.random.default_rng(2), [0], 3)
+    found[name] = [1000 + number for number in found[name]]
+    with pytest.raises(ForeignFile, match="not valid: TreeEnsembleRegressor y: ") as caught:
+        load(model("TreeEnsembleRegressor", {"y": TensorProto.FLOAT}, **found))
+    assert isinstance(caught.value.__cause__, LookupError)
 
 
 def test_linear_models() -> None:

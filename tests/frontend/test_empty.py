@@ -164,3 +164,14 @@ def test_no_steps_leave_the_states_as_they_are(
     for name, found in zip(states, last, strict=True):
         want = feeds[f"{name}0"] if initial else np.zeros((1, 2, 4), np.float32)
         np.testing.assert_array_equal(found, want)
+
+
+def test_a_sum_of_nothing_needs_the_sizes_of_its_result(rng: np.random.Generator) -> None:
+    """It is computed when the model is read, by onnx's reference, which takes arrays."""
+    one = node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    model = graph_model([one], {"x": (0, "n")}, ["y"], {"axes": np.asarray([0])})
+    with pytest.raises(UnsupportedModel, match="choose one size, for example with --dim n="):
+        load(model, dims={"n": (1, 9)})
+    network = partition(optimize(load(model, dims={"n": 5})))
+    assert_same_as_onnxruntime(model, rng, network)
+    assert network.outputs[0].shape == (5,)

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper, parser
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.ops.random import key_of
 from tests.frontend.models import graph_model, node, operator_model
+from tests.frontend.test_loops import looping
 from tests.graph.executor import Array, compiled, run_network
 
 
@@ -155,3 +156,89 @@ def test_integers_are_not_drawn() -> None:
     nodes = [node("RandomUniformLike", ["x"], ["y"], dtype=7)]
     with pytest.raises(UnsupportedModel, match=r"dtype=int64 +\[3\]\s+draw floats"):
         load(graph_model(nodes, {"x": (3,)}, ["y"], types={"y": TensorProto.INT64}))
+
+
+def rows_of_loop(trips: int, drawn: str, kind: str = "Loop") -> Array:
+    """What each iteration of a loop draws for constants; few iterations are unrolled."""
+    rng = np.random.default_rng(7)
+    is_loop = kind == "Loop"
+    body = f"""step ({"int64 i, bool c" if is_loop else "float[3] r"})
+        => ({"bool c2, " if is_loop else ""}float[61] row) {{
+        {"c2 = Identity(c)" if is_loop else ""}
+        made = {drawn}
+        row = Add(made, zero)
+    }}"""
+    held = {
+        "data": rng.random(61, np.float32), "ratio": np.float32(0.5), "training": np.asarray(True),
+        "trips": np.int64(trips),
+    }  # fmt: skip
+    operands = ["trips", ""] if is_loop else ["x"]
+    given: dict[str, Any] = {} if is_loop else {"num_scan_inputs": 1}
+    model = looping(
+        body, {"x": (trips, 3), "zero": (61,)}, operands, ["y"], held, kind=kind, **given
+    )
+    network = compiled(model)
+    assert len(network.controls) == (trips > 4)
+    feeds = {"x": rng.random((trips, 3), np.float32), "zero": np.zeros(61, np.float32)}
+    return run_network(network, feeds)[0]
+
+
+@pytest.mark.parametrize("kind", ["Loop", "Scan"])
+def test_iterations_draw_from_counters_of_their_own(kind: str) -> None:
+    """Whether the loop is unrolled or not."""
+    found = rows_of_loop(9, "RandomUniformLike<seed = 3.0>(data)", kind)
+    starts = [(i + 1) * 0x9E3779B97F4A7C15 % (1 << 64) for i in range(9)]
+    wanted = [
+        [(squares(start + n, key_of(3, 0)) >> 8) / (1 << 24) for n in range(61)] for start in starts
+    ]
+    np.testing.assert_array_equal(found, np.asarray(wanted, np.float32))
+    few = rows_of_loop(3, "RandomUniformLike<seed = 3.0>(data)", kind)
+    np.testing.assert_array_equal(few, found[:3])
+
+
+@pytest.mark.parametrize("trips", [3, 9])
+@pytest.mark.parametrize(
+    "drawn",
+    ["RandomNormalLike(data)", "Bernoulli(data)", "Dropout<seed = 5>(data, ratio, training)"],
+)
+def test_no_two_iterations_draw_the_same(drawn: str, trips: int) -> None:
+    found = rows_of_loop(trips, drawn)
+    assert len(np.unique(found, axis=0)) == trips
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(3, 2), (3, 9), (9, 3), (9, 9)])
+def test_loops_in_loops_draw_anew(outer: int, inner: int) -> None:
+    rows = parser.parse_graph("""rows (int64 j, bool d) => (bool d2, float[4] row) {
+        d2 = Identity(d)
+        row = RandomUniformLike(z)
+    }""")
+    nodes = [
+        node("Identity", ["c"], ["c2"]), node("Loop", ["inner", ""], ["all"], body=rows)
+    ]  # fmt: skip
+    body = helper.make_graph(
+        nodes, "step",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+         helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
+        [helper.make_tensor_value_info("c2", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("all", TensorProto.FLOAT, [inner, 4])],
+    )  # fmt: skip
+    model = graph_model(
+        [node("Loop", ["outer", ""], ["y"], body=body)], {"z": (4,)}, ["y"],
+        {"outer": np.asarray(outer), "inner": np.asarray(inner)},
+    )  # fmt: skip
+    (found,) = run_network(compiled(model), {"z": np.random.default_rng(1).random(4, np.float32)})
+    assert found.shape == (outer, inner, 4) and len(np.unique(found)) == found.size
+
+
+def test_elements_of_a_sequence_draw_differently(rng: np.random.Generator) -> None:
+    body = parser.parse_graph(
+        "each (float[1, 4] a) => (float[1, 4] b) { b = RandomUniformLike(a) }"
+    )
+    nodes = [
+        node("SplitToSequence", ["x"], ["parts"]),
+        node("SequenceMap", ["parts"], ["drawn"], body=body),
+        node("ConcatFromSequence", ["drawn"], ["y"], axis=0),
+    ]
+    model = graph_model(nodes, {"x": (5, 4)}, ["y"])
+    (found,) = run_network(compiled(model), {"x": rng.random((5, 4), np.float32)})
+    assert len(np.unique(found)) == 20

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto
+from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -44,6 +45,23 @@ def test_places_of_what_is_not_zero(shape: tuple[int, ...], kind: str, rng: Rng)
     )
     for x in (rng.integers(0, 2, shape), np.zeros(shape), np.ones(shape)):
         assert_same(model, {"x": x.astype(KINDS[kind])})
+
+
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_the_place_of_a_number_has_no_axis_but_is_counted(is_constant: bool, rng: Rng) -> None:
+    """As onnx defines it; onnxruntime gives it an axis."""
+    nodes = [
+        node("NonZero", ["x"], ["y"]), node("Shape", ["y"], ["size"]), node("Neg", ["z"], ["other"])
+    ]  # fmt: skip
+    types = {"y": LONG, "size": LONG}
+    for x in (rng.standard_normal((), np.float32), np.zeros((), np.float32)):
+        feeds: dict[str, Array] = {"x": np.asarray(x), "z": rng.standard_normal(2, np.float32)}
+        held = {"x": feeds.pop("x")} if is_constant else {}
+        shapes = {name: array.shape for name, array in feeds.items()}
+        model = graph_model(nodes, shapes, ["y", "size", "other"], held, types=types)
+        wanted = ReferenceEvaluator(model).run(None, feeds)
+        for got, want in zip(run_network(compiled(model), feeds), wanted, strict=True):
+            np.testing.assert_array_equal(got, want, strict=True)
 
 
 def test_what_is_not_zero_is_gathered_and_counted(rng: Rng) -> None:
@@ -146,6 +164,19 @@ def test_boxes_that_overlap_are_suppressed(
     for count in (1, 2, 3):
         model = suppression(shape, dict(list(held.items())[:count]), center_point_box=centred)
         assert_same(model, feeds)
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_one_number_may_be_both_limits(is_constant: bool, rng: Rng) -> None:
+    limit = rng.uniform(0.2, 0.4, 1).astype(np.float32)
+    held: dict[str, Array] = {"most": np.asarray([5])}
+    feeds: dict[str, Array] = {
+        "boxes": rng.random((1, 9, 4), np.float32), "scores": rng.random((1, 2, 9), np.float32)
+    }  # fmt: skip
+    (held if is_constant else feeds)["limit"] = limit
+    one = node("NonMaxSuppression", ["boxes", "scores", "most", "limit", "limit"], ["y"])
+    shapes = {name: array.shape for name, array in feeds.items()}
+    assert_same(graph_model([one], shapes, ["y"], held, types={"y": LONG}), feeds)
 
 
 def test_only_a_run_may_know_the_limits(rng: Rng) -> None:

@@ -15,6 +15,8 @@ from ansorpy.errors import UsageError
 from ansorpy.runtime.compiled import CompiledModel
 from tests.frontend.models import graph_model, node
 from tests.frontend.test_loops import SCAN, STEP, Feeds, expected, floats, growing, looping
+from tests.frontend.test_loops import compiled as network_of
+from tests.graph.executor import run_network
 from tests.runtime.programs import plain_model
 
 TARGETS = [
@@ -98,6 +100,22 @@ def test_branches_in_a_loop(target: str | None, rng: np.random.Generator) -> Non
     if target is None:
         times = made.profile({"n": np.int64(50), "x": floats(rng, 6)}, runs=3)
         assert len(times) == len(made.profile({"n": np.int64(0), "x": floats(rng, 6)}, runs=1))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_iterations_draw_what_the_interpreter_draws(
+    target: str | None, rng: np.random.Generator
+) -> None:
+    body = """step (int64 i, bool c) => (bool c2, float[61] row) {
+        c2 = Identity(c)
+        drawn = RandomUniformLike<seed = 3.0>(x)
+        row = Add(drawn, x)
+    }"""
+    model = looping(body, {"x": (61,)}, ["trips", ""], ["y"], {"trips": np.int64(9)})
+    feeds = {"x": floats(rng, 61)}
+    made = plain_model(model, target).run(None, feeds)
+    [wanted] = run_network(network_of(model), feeds)
+    np.testing.assert_allclose(made[0], wanted, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, takewhile
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -34,6 +35,9 @@ from ansorpy.ir.narrow import ElementType, element_type
 __all__ = ["Cut", "NodeContext", "Translate", "dtype_of", "element_type_of", "widely"]
 
 T = TypeVar("T")
+
+_ITERATION = "\0iteration {}"
+"""The name, which no model has, of the number of an iteration, with the depth of its loop."""
 
 
 class Cut(NamedTuple):
@@ -121,6 +125,19 @@ class NodeContext(Emits):
     @property
     def inputs(self) -> list[str]:
         return [self.values[name] for name in self.node.input if name]
+
+    @property
+    def iterations(self) -> list[str]:
+        """The numbers of the iterations that the node is part of, the outermost loop first."""
+        return [self.values[name] for name in self._loops]
+
+    @property
+    def _loops(self) -> Iterable[str]:
+        return takewhile(self.values.__contains__, map(_ITERATION.format, count()))
+
+    def numbered(self, iteration: str) -> dict[str, str]:
+        """What makes *iteration* the number of this iteration for nodes of the node's body."""
+        return {_ITERATION.format(len([*self._loops])): iteration}
 
     def type(self, index: int = 0) -> TensorType:
         held = self.builder.types[self.operand(index)]
@@ -328,7 +345,7 @@ class NodeContext(Emits):
         held = np.asarray(array, wanted.numpy)
         if not wanted.is_float and not np.array_equal(held, array):
             raise Unsupported(f"{array} as {wanted.value}", "convert the model to float32")
-        return self.builder.add_constant(f"{self.node.output[0]}.const", held)
+        return self.builder.share_constant(f"{self.node.output[0]}.const", held)
 
     def axes(self, values: Sequence[int], rank: int) -> set[int]:
         """Non-negative axes; refuses axes outside the rank or given twice."""

@@ -33,7 +33,7 @@ from ansorpy.frontend.onnx.quantized.narrow import (
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
 from ansorpy.frontend.onnx.reference import evaluated
-from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, advice_of, pinnable, unsupported
+from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, advice_of, failed, pinnable, unsupported
 from ansorpy.frontend.onnx.registry import (
     CONTROL,
     ON_SHAPES,
@@ -56,7 +56,9 @@ from ansorpy.size_bounds import Bound
 
 __all__ = ["Importer", "Solved"]
 
-_RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
+_RANDOM = frozenset({
+    "Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike",
+})  # fmt: skip
 
 
 class Solved(Exception):
@@ -153,6 +155,8 @@ class Importer:
             return name
 
     def _add_initializers(self, graph: GraphProto) -> None:
+        is_body = isinstance(self.values, ChainMap)  # which may be translated once more
+        add = self.builder.share_constant if is_body else self.builder.add_constant
         for held in (*graph.initializer, *graph.sparse_initializer):
             tensor = held.values if isinstance(held, SparseTensorProto) else held
             name, code = tensor.name, tensor.data_type
@@ -162,7 +166,7 @@ class Importer:
             if isinstance(dtype, Narrow):
                 self.values[name] = add_constant(self.builder, name, array_of(held))
             elif dtype is not None:
-                self.values[name] = self.builder.add_constant(name, array_of(held))
+                self.values[name] = add(name, array_of(held))
 
     def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> ElementType | None:
         """The element type that the input or output *info* declares; adds a row if unsupported."""
@@ -206,6 +210,8 @@ class Importer:
             self._import_all(body)
             names = [output.name for output in body.output]
             if any(name not in self.values and name not in self.lists for name in names):
+                if not self.rows:
+                    demand_computed(names, {*self.values, *self.lists})
                 raise Blamed
             return list(map(self.value, names))
         finally:
@@ -272,10 +278,13 @@ class Importer:
                 self._refuse(node, context.undecided("sizes", map(dim_extent, dims)))
                 return
             demand_consistent(self.model, self._shapes)  # reports what no operator takes
-            raise
-        for name, value in zip(node.output, results, strict=False):
+            raise failed(node, error) from error
+        made = [*results, *[None] * len(node.output)]  # it may have left some out
+        for number, (name, value) in enumerate(zip(node.output, made, strict=False)):
             if name and value is not None:
                 self._bind(name, value)
+            if name in self.used and not value:
+                self._refuse(node, Unsupported(f"output {number}", "ansorpy does not compute it"))
 
     def _once(self, context: NodeContext) -> Sequence[Value | None]:
         """The node's values; those of an equal node if a run counts them: counts are then equal."""
@@ -334,7 +343,7 @@ class Importer:
         except Unsupported:
             if not constant or (importer is not None and operator not in ON_SHAPES):
                 raise
-        return self._folded(node)
+        return self._folded(context)
 
     def _from_importer(
         self, importer: Translate, context: NodeContext, constant: bool
@@ -358,7 +367,7 @@ class Importer:
         self._require_small(results, context.inputs)
         if all(name in self.builder.constants for name in results):
             return results
-        graph = self.builder.finish(Output(name, name) for name in results)
+        graph = self.builder.part(results)
         if any(step.op.dims for step in graph.nodes):
             return results  # what has no elements may have open sizes
         for step in graph.nodes:
@@ -380,9 +389,12 @@ class Importer:
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
 
-    def _folded(self, node: NodeProto) -> tuple[str | None, ...]:
+    def _folded(self, context: NodeContext) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""
-        feeds = {n: constant_array(self.builder, self.values[n]) for n in node.input if n}
+        node, names = context.node, [name for name in context.node.input if name]
+        if dims := self._dims(names):  # the extents of arrays are numbers
+            raise context.undecided("operands without elements", map(dim_extent, dims))
+        feeds = {name: constant_array(self.builder, self.values[name]) for name in names}
         results = evaluated(node, feeds, self.model)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)

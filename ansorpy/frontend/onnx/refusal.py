@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from onnx import NodeProto
+
 from ansorpy.constants import constant_flags
-from ansorpy.errors import UnsupportedModel, UnsupportedRow
+from ansorpy.errors import ForeignFile, UnsupportedModel, UnsupportedRow
 from ansorpy.frontend.onnx.unsupported import Unsupported
 from ansorpy.graph.ops import TensorType
 from ansorpy.ir.extents import most
 from ansorpy.size_bounds import bound_flag
 
-__all__ = ["LARGEST_OPERAND", "advice_of", "pinnable", "unsupported"]
+__all__ = ["LARGEST_OPERAND", "advice_of", "failed", "pinnable", "unsupported"]
 
 LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
@@ -24,6 +26,17 @@ def unsupported(rows: Sequence[UnsupportedRow]) -> UnsupportedModel:
         f"{len(rows)} node{'s' if rows[1:] else ''} of the model cannot be compiled",
         rows=_grouped(rows),
         hint=_hint(rows),
+    )
+
+
+def failed(node: NodeProto, error: Exception) -> ForeignFile:
+    """The error for *node*, on which its importer has failed: importers rely on attributes and
+    operands being such as the operator takes."""
+    name = node.name or ", ".join(filter(None, node.output))
+    return ForeignFile(
+        f"the ONNX model is not valid: {node.op_type} {name}: {type(error).__name__}: {error}",
+        hint="its operator does not take such attributes or operands; if it does, please report "
+        "it: ANSORPY_DEBUG=1 shows the traceback",
     )
 
 

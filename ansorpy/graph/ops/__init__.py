@@ -46,7 +46,7 @@ from ansorpy.graph.ops.narrow.conversions import Decode, Encode, Pack, Unpack, W
 from ansorpy.graph.ops.narrow.reinterpret import Reinterpret
 from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool
-from ansorpy.graph.ops.random import Uniform
+from ansorpy.graph.ops.random import Uniform, UniformInLoop
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce
 from ansorpy.graph.ops.routine import Computed
 from ansorpy.graph.ops.scan import Cumulative
@@ -113,6 +113,7 @@ __all__ = [
     "Unpack",
     "Wrap",
     "Uniform",
+    "UniformInLoop",
     "Unpool",
     "broadcast",
 ]

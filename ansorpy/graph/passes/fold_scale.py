@@ -48,6 +48,8 @@ class _Folder:
         self.graph = graph
         self.builder = GraphBuilder.like(graph)
         self.producers: dict[str, Node] = {}
+        self.weights: dict[tuple[object, ...], str] = {}
+        """Scaled weights, by the weight and the scale."""
         readers = graph.consumers()
         results = [output.value for output in graph.outputs]
         self.uses = {name: len(readers[name]) + results.count(name) for name in graph.types}
@@ -166,13 +168,17 @@ class _Folder:
             scale = scale.reshape(-1, *(1,) * len(summed))
         if not _has_room(array, scale, summed):
             return None
-        return self.builder.add_constant(f"{weight}.scaled", np.multiply(array, scale))
+        key = (weight, scale.shape, scale.tobytes())
+        if key not in self.weights:
+            scaled = np.multiply(array, scale)
+            self.weights[key] = self.builder.add_constant(f"{weight}.scaled", scaled)
+        return self.weights[key]
 
     def _private_producer(self, name: str) -> Node | None:
         return self.producers.get(name) if self.uses.get(name, 1) == 1 else None
 
     def _constant(self, array: Array, name: str) -> str:
-        return self.builder.add_constant(f"{name}.const", array)
+        return self.builder.share_constant(f"{name}.const", array)
 
 
 def _is_tight(a: Array, b: Array) -> bool:

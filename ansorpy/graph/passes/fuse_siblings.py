@@ -11,7 +11,7 @@ have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +75,8 @@ class _Joiner:
         self.uses = Uses(graph)
         self.order = {node.output: place for place, node in enumerate(graph.nodes)}
         self.builder = GraphBuilder.like(graph)
+        self.joined: dict[tuple[object, ...], str] = {}
+        """Constants of families, by the names of their parts."""
 
     def run(self) -> Graph:
         families = {
@@ -158,17 +160,15 @@ class _Joiner:
 
     def _join(self, family: list[_Sibling]) -> None:
         first = family[0].node
-        weights = [self.graph.constants[s.node.inputs[1]] for s in family]
-        widths = [weight.shape[-1] for weight in weights]
-        weight = self.builder.add_constant(f"{first.inputs[1]}.all", np.concatenate(weights, -1))
+        parts = [s.node.inputs[1] for s in family]
+        widths = [self.graph.constants[part].shape[-1] for part in parts]
+        weight = self._together(parts, lambda arrays: np.concatenate(arrays, -1))
         value = self.builder.emit(first.op, (first.inputs[0], weight), f"{first.output}.all")
         for n, step in enumerate(family[0].steps):
             inputs = [value] * len(step.node.inputs)
             for place in step.constants:
-                parts = [self.graph.constants[s.steps[n].constants[place]] for s in family]
-                inputs[place] = self.builder.add_constant(
-                    f"{step.constants[place]}.all", _row(parts, widths)
-                )
+                parts = [s.steps[n].constants[place] for s in family]
+                inputs[place] = self._together(parts, lambda arrays: _row(arrays, widths), *widths)
             value = self.builder.emit(step.node.op, inputs, f"{step.node.output}.all")
         *lead, _ = self.builder.types[value].shape
         start = 0
@@ -176,6 +176,16 @@ class _Joiner:
             cut = Slice((0,) * len(lead) + (start,), (*lead, width), (1,) * (len(lead) + 1))
             self.builder.add_node(Node(cut, (value,), sibling.value))
             start += width
+
+    def _together(
+        self, parts: Sequence[str], join: Callable[[list[Array]], Array], *how: int
+    ) -> str:
+        """The constants *parts* as one, which other families with the same ones share."""
+        key = (*parts, *how)
+        if key not in self.joined:
+            joined = join([self.graph.constants[part] for part in parts])
+            self.joined[key] = self.builder.add_constant(f"{parts[0]}.all", joined)
+        return self.joined[key]
 
     def _shape(self, value: str) -> Shape:
         return self.graph.types[value].shape

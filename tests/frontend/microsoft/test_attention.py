@@ -164,8 +164,8 @@ def test_group_query_attention(past: int, interleaved: int | None, packed: bool)
 
 @pytest.mark.parametrize(
     "attributes",
-    [{"local_window_size": 3}, {"softcap": 5.0}, {"scale": 0.7}],
-    ids=["window", "cap", "scale"],
+    [{"local_window_size": 3}, {"softcap": 5.0}, {"scale": 0.7}, {"scale": 0.0}],
+    ids=["window", "cap", "scale", "usual scale"],
 )
 def test_scores_of_groups(attributes: dict[str, Any]) -> None:
     assert_group(group_operands(0, 5, [5, 5]), **attributes)

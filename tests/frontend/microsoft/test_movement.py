@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from ansorpy.errors import UnsupportedModel
+from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
@@ -83,3 +83,10 @@ def test_windows_longer_than_the_axis_are_refused() -> None:
     model = model_of("UnfoldTensor", {"x": normal(0, 2, 5)}, {"y": 1}, dim=1, size=6)
     with pytest.raises(UnsupportedModel, match="the axis has 5 elements"):
         load(model)
+
+
+def test_an_operand_of_too_few_axes_is_the_fault_of_the_file() -> None:
+    operands = {"ids": np.random.default_rng(1).integers(0, 9, 8), "scores": normal(0, 2, 8)}
+    with pytest.raises(ForeignFile, match="not valid: NGramRepeatBlock y: ValueError") as caught:
+        load(model_of("NGramRepeatBlock", operands, {"y": 1}, ngram_size=2))
+    assert isinstance(caught.value.__cause__, ValueError)

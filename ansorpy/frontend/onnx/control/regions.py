@@ -72,7 +72,8 @@ def compiled_loop(
     types = ctx.builder.types
     with translator.inside() as inner:
         loop = Body(inner, ctx, plan)
-        made = translator.inlined(body, dict(zip(_names(body), loop.inputs(types), strict=True)))
+        given = dict(zip(_names(body), loop.inputs(types), strict=True))
+        made = translator.inlined(body, given | ctx.numbered(loop.counter))
         flat = [value for value in made if isinstance(value, str)]
         if len(flat) < len(made):
             raise Varying("results", "a sequence changes from iteration to iteration")

@@ -9,6 +9,7 @@ from ansorpy.frontend.onnx.control.scopes import Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value
 from ansorpy.frontend.onnx.unsupported import Unequal, Unsupported
 from ansorpy.graph.ops import Gather
+from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS", "identity"]
 
@@ -170,7 +171,9 @@ def each(translator: Translator, ctx: NodeContext) -> list[Value]:
     made: list[list[str]] = [[] for _ in body.output]
     for n in range(count):
         values = [value.items[n] if isinstance(value, Listed) else value for value in given]
-        results = translator.inlined(body, dict(zip(names, values, strict=True)))
+        number = ctx.literal(n, DType.INT64)
+        known = dict(zip(names, values, strict=True)) | ctx.numbered(number)
+        results = translator.inlined(body, known)
         for held, result in zip(made, results, strict=True):
             if not isinstance(result, str):
                 raise Unsupported("a body that gives a sequence", "let it give tensors")

@@ -40,11 +40,13 @@ def unrolled_loop(
     rows: list[list[str]] = [[] for _ in plan.written]
     current = list(state)
     for i in range(trips):
+        numbers = _numbers(ctx.builder, i)
         given: list[Value] = [
-            *_numbers(ctx.builder, i, plan.is_loop), *current,
+            *(numbers if plan.is_loop else ()), *current,
             *(_row(ctx, value, trips - 1 - i if is_last else i) for value, is_last in plan.read),
         ]  # fmt: skip
-        made = translator.inlined(body, dict(zip(names, given, strict=True)))
+        known = dict(zip(names, given, strict=True)) | ctx.numbered(numbers[0])
+        made = translator.inlined(body, known)
         goes_on = _holds(ctx, made.pop(0)) if plan.is_loop else True
         current = made[: len(current)]
         for held, row in zip(rows, made[len(current) :], strict=True):
@@ -62,10 +64,10 @@ def unrolled_loop(
     return [*current, *(ctx.concat(held, 0) for held in stacked)]
 
 
-def _numbers(builder: GraphBuilder, i: int, is_loop: bool) -> list[Value]:
+def _numbers(builder: GraphBuilder, i: int) -> list[str]:
     """The number of the iteration, and that the condition holds."""
     held = {"iteration": np.asarray(i, np.int64), "condition": np.asarray(True)}
-    return [builder.add_constant(name, array) for name, array in held.items() if is_loop]
+    return [builder.share_constant(name, array) for name, array in held.items()]
 
 
 def _row(ctx: NodeContext, value: str, place: int) -> str:
@@ -93,7 +95,7 @@ def _no_rows(
     """The rows of no iteration, which have the types that the body gives them."""
     types = ctx.builder.types
     with translator.inside() as inner:
-        given = _numbers(inner.builder, 0, plan.is_loop)
+        given: list[Value] = [*_numbers(inner.builder, 0)] if plan.is_loop else []
         given += [inner.copied(value) for value in state]
         for value, _ in plan.read:
             kind = types[value]

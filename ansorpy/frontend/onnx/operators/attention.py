@@ -35,8 +35,9 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
         k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((4, k), (5, v)))
     queries, keys = ctx.type_of(q).shape, ctx.type_of(k).shape
     precision = ctx.attr("softmax_precision", 0)
+    scale: float | None = ctx.attr("scale", None)
     how = Scores(
-        ctx.attr("scale", 0.0) or queries[3] ** -0.5,
+        queries[3] ** -0.5 if scale is None else scale,
         ctx.attr("softcap", 0.0),
         (*_given_mask(ctx, keys[2]), *_masks_of_places(ctx, queries[2], keys[2])),
         dtype=dtype_of(precision) if precision else None,

@@ -51,7 +51,7 @@ def constant_of_shape(ctx: NodeContext) -> str:
 
 def _filled(ctx: NodeContext, shape: Shape, fill: Array) -> str:
     """The one element *fill*, repeated to a *shape* that depends on dimensions."""
-    one = ctx.builder.add_constant(f"{ctx.node.output[0]}.const", fill.reshape((1,) * len(shape)))
+    one = ctx.builder.share_constant(f"{ctx.node.output[0]}.const", fill.reshape((1,) * len(shape)))
     return ctx.emit(Expand(shape), [one])
 
 
@@ -145,7 +145,7 @@ def eye_like(ctx: NodeContext) -> str:
 
 
 def _add(ctx: NodeContext, array: Array) -> str:
-    return ctx.builder.add_constant(ctx.node.output[0], array)
+    return ctx.builder.share_constant(ctx.node.output[0], array)
 
 
 OPERATORS = {

@@ -1,7 +1,7 @@
 """Random numbers and dropout: every draw follows from the seed and its position.
 
-A model has no state, so each call draws the same numbers.  Without an attribute ``seed``, the name
-of the node's result is the seed.
+A model has no state, so each call draws the same numbers; iterations of a loop draw others each.
+Without an attribute ``seed``, the name of the node's result is the seed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,21 @@ import math
 import struct
 import zlib
 from collections.abc import Callable
+from itertools import takewhile
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Translate, dtype_of
 from ansorpy.frontend.onnx.unsupported import Unsupported
-from ansorpy.graph.ops import Cumulative, Expand, Fn, Reduce, ReduceKind, Shape, Uniform
-from ansorpy.graph.ops.random import key_of
+from ansorpy.graph.ops import (
+    Cumulative,
+    Expand,
+    Fn,
+    Reduce,
+    ReduceKind,
+    Shape,
+    Uniform,
+    UniformInLoop,
+)
+from ansorpy.graph.ops.random import key_of, start_of
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -29,7 +39,10 @@ def _drawn(ctx: NodeContext, shape: Shape, stream: int = 0) -> str:
         seed = int(given)
     else:
         seed = int.from_bytes(struct.pack("<f", given), "little")
-    return ctx.emit(Uniform(shape, key_of(seed, stream)), ())
+    numbers, constants = ctx.iterations, ctx.builder.constants
+    known = list(takewhile(constants.__contains__, numbers))
+    start, rest = start_of(int(constants[number]) for number in known), numbers[len(known) :]
+    return ctx.emit((UniformInLoop if rest else Uniform)(shape, key_of(seed, stream), start), rest)
 
 
 def _uniform(ctx: NodeContext, shape: Shape, dtype: DType) -> str:

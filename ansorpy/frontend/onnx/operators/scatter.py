@@ -25,7 +25,7 @@ from ansorpy.ir.routines.scatters import (
     ScatterSum,
 )
 
-__all__ = ["OPERATORS", "scattered"]
+__all__ = ["OPERATORS", "apart", "scattered"]
 
 _REDUCTIONS = {"add": Fn.ADD, "max": Fn.MAX, "min": Fn.MIN, "mul": Fn.MUL}
 _ROUTINES: Mapping[str, type[Scatters]] = {
@@ -105,11 +105,11 @@ def scattered(
         ctx.reshape(ctx.cast(places, DType.INT64), (rows, count, own)),
         ctx.reshape(ctx.cast(updates, wide), (rows, count, columns)),
     ]
-    result = ctx.emit(Computed(routine(), whole, wide), _apart(ctx, operands))
+    result = ctx.emit(Computed(routine(), whole, wide), apart(ctx, operands))
     return ctx.reshape(ctx.cast(result, dtype), shape)
 
 
-def _apart(ctx: NodeContext, operands: Sequence[str]) -> list[str]:
+def apart(ctx: NodeContext, operands: Sequence[str]) -> list[str]:
     """*operands*, of which those that occur earlier are copied: an algorithm reads each once."""
     return [
         ctx.apply(Fn.MAX, value, value) if value in operands[:n] else value

@@ -88,7 +88,7 @@ def biased(ctx: NodeContext, result: str, channels: int, operand: int = 2) -> st
 
 
 def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
-    """Resolve ``auto_pad``, ``pads`` and ``ceil_mode`` of *ctx*'s node for a static input size."""
+    """Resolve ``auto_pad``, ``pads`` and ``ceil_mode`` of *ctx*'s node."""
     rank = len(spatial)
     strides = ctx.ints("strides", (1,) * rank)
     dilations = ctx.ints("dilations", (1,) * rank)

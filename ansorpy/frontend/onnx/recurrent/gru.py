@@ -63,11 +63,8 @@ def _gated(ctx: NodeContext, direction: Direction) -> Cell:
         ctx: NodeContext, given: str, states: States, weights: tuple[str, ...]
     ) -> tuple[str, ...]:
         (before,), (recurrent, *rest) = states, weights
-        offset = rest[0] if rest else None
-        product = None
-        if before is not None:
-            weight = recurrent if behind else part(ctx, recurrent, 0, hidden, 2)
-            product = ctx.emit(MatMul(), [before, weight])
+        offset = rest[0] if behind and rest else None
+        product = None if before is None else ctx.emit(MatMul(), [before, recurrent])
 
         def gate(k: int) -> str:
             value = part(ctx, given, k, hidden)
@@ -84,8 +81,7 @@ def _gated(ctx: NodeContext, direction: Direction) -> Cell:
                 value = ctx.apply(Fn.ADD, value, ctx.apply(Fn.MUL, gate(1), more))
             elif before is not None:
                 kept = ctx.apply(Fn.MUL, gate(1), before)
-                last = part(ctx, recurrent, 2, hidden)
-                value = ctx.apply(Fn.ADD, value, ctx.emit(MatMul(), [kept, last]))
+                value = ctx.apply(Fn.ADD, value, ctx.emit(MatMul(), [kept, *rest]))
             return g(ctx, clipped(ctx, value))
 
         update, new = gate(0), candidate()
@@ -95,7 +91,17 @@ def _gated(ctx: NodeContext, direction: Direction) -> Cell:
         change = ctx.apply(Fn.MUL, update, ctx.apply(Fn.SUB, before, new))
         return (ctx.apply(Fn.ADD, new, change),)
 
-    return Cell(inputs, (recurrent,) if offset is None else (recurrent, offset), step)
+    return Cell(inputs, _of_each_step(ctx, recurrent, offset, behind), step)
+
+
+def _of_each_step(
+    ctx: NodeContext, recurrent: str, offset: str | None, behind: bool
+) -> tuple[str, ...]:
+    """The weights of all gates, and perhaps their offset; or those of the last gate apart."""
+    if behind:
+        return (recurrent,) if offset is None else (recurrent, offset)
+    hidden = ctx.shape(2)[-1]
+    return part(ctx, recurrent, 0, hidden, 2), part(ctx, recurrent, 2, hidden)
 
 
 def _inputs(ctx: NodeContext, direction: Direction, behind: bool) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.operators.scatter import apart
 from ansorpy.frontend.onnx.selection.chosen import true_places
 from ansorpy.graph.ops import Computed, Fn, Gather
 from ansorpy.ir.dtypes import DType
@@ -28,7 +29,7 @@ def non_max_suppression(ctx: NodeContext) -> str:
     routine = Suppression(bool(ctx.attr("center_point_box", 0)), ctx.has_input(4))
     kept = ctx.emit(
         Computed(routine, (batch, classes, limit), DType.INT64),
-        [ctx.input(0), ctx.input(1), *given],
+        apart(ctx, [ctx.input(0), ctx.input(1), *given]),
     )
     flat = ctx.reshape(kept, (batch * classes * limit,))
     flags = ctx.apply(Fn.LESS_EQUAL, ctx.literal(0, DType.INT64), flat)

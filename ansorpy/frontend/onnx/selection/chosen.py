@@ -6,8 +6,7 @@ import numpy as np
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext
 from ansorpy.graph.constants import constant_values
-from ansorpy.graph.ir import Output
-from ansorpy.graph.ops import Computed, Fn, Gather, Reshape
+from ansorpy.graph.ops import Computed, Fn, Gather, Reshape, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, extreme, most, prod_of
 from ansorpy.ir.routines.places import TruePlaces
@@ -30,8 +29,9 @@ def non_zero(ctx: NodeContext) -> str:
         row = ctx.apply(Fn.DIV, places, ctx.size(inner, DType.INT64))
         row = ctx.apply(Fn.MOD, row, ctx.size(extent, DType.INT64))
         rows.append(ctx.reshape(row, (1, count)))
-    if not rows:
-        return ctx.literal(np.zeros((0, 1)), DType.INT64)
+    if not rows:  # of one number: no place has an axis, but there may be one
+        kind = TensorType((0, count), DType.INT64)
+        return ctx.builder.add_empty(ctx.node.output[0], kind)
     return ctx.concat(rows, 0)
 
 
@@ -68,9 +68,10 @@ def true_places(ctx: NodeContext, flags: str) -> tuple[str, AnyExtent]:
 
 def _counted(ctx: NodeContext, total: str, capacity: AnyExtent) -> AnyExtent:
     """The extent that *total* tells; a number if it follows from constants alone."""
-    if not ctx.builder.is_constant(total):
+    graph = ctx.builder.part([total])
+    if graph.inputs:
         return ctx.builder.counted(total, capacity)
-    (number,) = constant_values(ctx.builder.finish([Output(total, total)]))
+    (number,) = constant_values(graph)
     return int(number.item())
 
 
