@@ -20,7 +20,7 @@ from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.rows import Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Building, Retimer, Runner, Sharing, Starting
+from ansorpy.measure.run.interfaces import Building, Keeping, Retimer, Runner, Sharing, Starting
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
 from ansorpy.profiler import Span
 from ansorpy.schedule.state import State
@@ -217,7 +217,17 @@ class MeasuredTrials(Trials):
         measure_recorded(self.runner, self.database, task, states, on_end)
 
     def _retime(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
-        """Times taken in turns; the failure of a program that fails is recorded, too.
+        """Times taken in turns; the code of the program that is now the fastest is stored."""
+        records = self._records_in_turns(task, finalists)
+        best = self.database.best(task.key) if records else None
+        if best is not None and isinstance(self.runner, Keeping):
+            built = self.runner.built(best.object_digest)
+            if built is not None:
+                self.database.objects.put(built)
+        return records
+
+    def _records_in_turns(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
+        """The records of :meth:`_retime`; the failure of one that fails is recorded, too.
 
         A worker that dies or hangs does not say which program did that, so each is timed alone.  If
         none fails then, first times stand; also if all fail, as the machine is at fault then.

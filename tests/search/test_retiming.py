@@ -1,18 +1,30 @@
-"""Finalists that fail when they are timed again are none any more, and the others stay."""
+"""Finalists that fail when they are timed again are none any more; the winner's code is stored."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
 import pytest
 
+from ansorpy.api.stoppable_runner import StoppableRunner
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.schedule.state import State
+from ansorpy.search.history import Best
+from ansorpy.search.trials import MeasuredTrials
+from tests.measure.definitions import task_of
+from tests.measure.planted import PlantedBuilder, doubling, planted, planted_state
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul
 from tests.search.test_search import rounds, search
+
+DAG = doubling()
+TASK = task_of(DAG)
+
 
 @dataclass
 class Dying(FormulaRunner):
@@ -74,3 +86,27 @@ def test_times_stand_where_only_the_failure_could_be_found(limit: Dying) -> None
     assert [best.seconds for best in found.history.finalists] == [b.seconds for b in others]
     record = database.lookup(found.task, first.state)
     assert record is not None and record.kind is TrialKind.CRASH
+
+
+def finalist(database: Database, kind: str, seconds: float) -> Best:
+    """A planted program, recorded by another process as taking so long."""
+    state, code = planted_state(DAG, kind), planted(kind)
+    result = MeasureResult(TrialKind.OK, (seconds,), object_digest=code.digest)
+    trial = database.start(TASK, state)
+    database.complete(trial, result)
+    return Best(state, result)
+
+
+@pytest.mark.parametrize("first", ["slow", "trap"])
+def test_the_code_of_the_program_that_wins_is_stored(tmp_path: Path, first: str) -> None:
+    options = MeasureOptions(lock_folder=tmp_path)
+    with LocalRunner(options, PlantedBuilder()) as runner, Database() as database:
+        finalists = [finalist(database, first, 1e-6), finalist(database, "good", 2e-6)]
+        database.objects.put(planted(first))  # as it was the fastest so far
+        trials = MeasuredTrials(StoppableRunner(runner, lambda: None), database)
+        again = trials.retime(TASK, finalists)
+        best = database.best(TASK.key)
+        assert best is not None and best.object_digest == planted("good").digest
+        assert database.objects.get(best.object_digest) == planted("good")
+        kinds = [record.kind for record in database.records(TASK.key)]
+        assert (kinds[0] is TrialKind.CRASH) == (first == "trap") == (len(again) == 1)

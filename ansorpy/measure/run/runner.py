@@ -71,7 +71,7 @@ class MeasureOptions:
 
 
 class RunnerBase(ABC):
-    """Base of all runners: options, recently measured code, and the workers it owns.
+    """Base of all runners: options, recently timed code, and the workers it owns.
 
     As a context manager it ends all workers on exit.
     """
@@ -100,11 +100,11 @@ class RunnerBase(ABC):
         """Build each candidate: object code, or the result that explains the failure."""
 
     def built(self, object_digest: str) -> Built | None:
-        """Return recently measured code by its :attr:`MeasureResult.object_digest`."""
+        """Return recently timed code by its :attr:`MeasureResult.object_digest`."""
         return self._kept.get(object_digest)
 
     def keep(self, built: Built) -> None:
-        """Have :meth:`built` return *built*, which was measured."""
+        """Have :meth:`built` return *built*, which is timed."""
         self._kept[built.digest] = built
 
 
@@ -115,6 +115,8 @@ class BuildingRunner(RunnerBase):
         """Time finalists (including the incumbent) in turns, so that drift affects all alike."""
         with self._turn(task, candidates) as builds:
             good = [build for build in builds if isinstance(build, Built)]
+            for build in good:
+                self.keep(build)
             timed = iter(self._client(task).retime(task, good) if good else [])
             return [next(timed) if isinstance(build, Built) else build for build in builds]
 
