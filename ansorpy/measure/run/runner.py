@@ -124,15 +124,18 @@ class BuildingRunner(RunnerBase):
     def _turn(
         self, task: Task, candidates: Sequence[State]
     ) -> Iterator[Sequence[Built | MeasureResult]]:
-        """Build *candidates* and hold the devices to run them; all are CUT if time is up first."""
+        """Build *candidates* and hold the devices to run them.
+
+        Those built are CUT if time is up first; if none is, there is nothing to hold them for.
+        """
         builds = self._build_turn(task, candidates)
         with ExitStack() as held:
             try:
                 if any(isinstance(build, Built) for build in builds):
                     self._prepare(task)
-                held.enter_context(self._alone(task))
+                    held.enter_context(self._alone(task))
             except OutOfTime:
-                builds = [out_of_time()] * len(builds)
+                builds = [out_of_time() if isinstance(b, Built) else b for b in builds]
             yield builds
 
     def _build_turn(

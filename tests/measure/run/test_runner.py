@@ -35,7 +35,7 @@ from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
-from ansorpy.measure.workers.processes import is_running, process_identity
+from ansorpy.measure.workers.processes import is_running, process_identity, usable_cores
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.measure.check.test_compare import cancelled
@@ -380,6 +380,25 @@ def test_a_deadline_cuts_the_wait_for_others_on_the_cores(tmp_path: Path, shared
     for found in results:
         assert found is not None and [r.kind for r in found] == [TrialKind.CUT] * 2
     assert len(results) == 2 and computed
+
+
+def test_what_is_not_built_waits_for_no_cores_and_stays_a_failure(tmp_path: Path) -> None:
+    class Refusing(PlantedBuilder):
+        def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+            refused = MeasureResult(TrialKind.BUILD_ERROR, reason="refused")
+            builds = super().build(task, states)
+            return [refused if build is planted("wrong") else build for build in builds]
+
+    states = [planted_state(DAG, kind) for kind in ("wrong", "good")]
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path), Refusing()) as runner:
+        runner.measure(TASK, states[1:], incumbent_s=None)  # makes the reference
+        with lock_cores(usable_cores(), tmp_path), until(time.monotonic() + 0.5):
+            found = [
+                *runner.measure(TASK, states[:1], incumbent_s=None),
+                *runner.retime(TASK, states[:1]),
+                *runner.retime(TASK, states),
+            ]
+    assert [result.kind for result in found] == [TrialKind.BUILD_ERROR] * 3 + [TrialKind.CUT]
 
 
 def test_a_deadline_cuts_a_hanging_candidate_which_is_not_recorded(tmp_path):
