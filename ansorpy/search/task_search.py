@@ -270,19 +270,8 @@ class TaskSearch:
 
         Leaves out those cut off by the time limit.  Waits for what *beside* starts.
         """
-        found: list[_Found] = []
-        states: dict[State, Candidate] = {}
-        for candidate in picked:
-            self.context.note([candidate])
-            try:
-                with self.trials.computing(), profiled(Activity.SEARCH):
-                    states[candidate.state()] = candidate
-            except AnsorpyError as error:
-                result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
-                record = self.trials.refuse(self.task, candidate.unmade(), result)
-                end = TrialEnd(candidate.sketch.state, result, record=record)
-                found.append((candidate, end))
-                self._count(end)
+        states, unmade = self._states(picked)
+        found = [(candidate, self._refused(candidate, error)) for candidate, error in unmade]
         started = None if beside is None else beside()
         try:
             ends = self._run(list(states))
@@ -293,6 +282,32 @@ class TaskSearch:
             started.result()
         found += zip(states.values(), ends, strict=True)
         return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
+
+    def _states(
+        self, picked: Sequence[Candidate]
+    ) -> tuple[dict[State, Candidate], list[tuple[Candidate, AnsorpyError]]]:
+        """The candidates by their programs, and those without one with the reason.
+
+        The cores are held once for all of them, as that locks a file for each core.
+        """
+        states: dict[State, Candidate] = {}
+        unmade: list[tuple[Candidate, AnsorpyError]] = []
+        with self.trials.computing(), profiled(Activity.SEARCH):
+            for candidate in picked:
+                self.context.note([candidate])
+                try:
+                    states[candidate.state()] = candidate
+                except AnsorpyError as error:
+                    unmade.append((candidate, error))
+        return states, unmade
+
+    def _refused(self, candidate: Candidate, error: AnsorpyError) -> TrialEnd:
+        """The failed trial of a candidate whose program cannot be made because of *error*."""
+        result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
+        record = self.trials.refuse(self.task, candidate.unmade(), result)
+        end = TrialEnd(candidate.sketch.state, result, record=record)
+        self._count(end)
+        return end
 
     def _run(self, states: Sequence[State]) -> list[TrialEnd]:
         """Measure *states*; a replay reads from the journal what that took."""
