@@ -192,11 +192,16 @@ class TaskSearch:
     def _pool(self, n: int) -> Pool:
         """The strategy's candidates for *n* trials: those asked for ahead, if they suffice."""
         asked, self._asked = self._asked, None
-        pool = None if asked is None else asked.result()
-        if pool is None or len(self.context.new(pool.candidates())) < n:
+        pool = None if asked is None else self._left_of(asked.result())
+        if pool is None or len(pool.candidates()) < n:
             pool = self.strategy.ask(self.context, n)
         pool = with_deviations(pool, self.task, self.context.model, self._fastest)
         return replace(pool, measured=self.context.measured)
+
+    def _left_of(self, pool: Pool) -> Pool:
+        """*pool* without what was measured since it was made, as selectors pick anything."""
+        best, random = (tuple(self.context.new(part)) for part in (pool.best, pool.random))
+        return replace(pool, best=best, random=random)
 
     def _hinted(self) -> list[Candidate]:
         """The programs that are fastest by results that do not count, where our rules make them."""

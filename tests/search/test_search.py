@@ -378,6 +378,15 @@ def test_the_cores_are_held_as_often_for_many_programs_as_for_one() -> None:
     assert held[0] == held[1]
 
 
+def test_what_was_measured_since_it_was_asked_for_takes_no_trial() -> None:
+    found = search(matmul(48, 48, 48), strategy=SAMPLING)
+    found.step(2)
+    asked = found.ask_ahead(4)
+    assert asked is not None
+    found.context.note(asked.result().best[:3])
+    assert found.step(4) == 4
+
+
 def test_genes_keep_the_factors_of_a_split_together() -> None:
     rng = np.random.default_rng(0)
     [sketch, *_] = sampler(matmul(24, 24, 24)).draw(1, rng)
