@@ -183,6 +183,7 @@ class LocalRunner(BuildingRunner):
             self.builders,
             timeout_s=self.options.build_timeout_s,
             memory_bytes=self.options.build_memory_bytes,
+            kept=self.options.kept_builds,
             lock_folder=self.options.lock_folder,
         )
         self._clients: dict[tuple[int, ...], RunClient] = {}

@@ -521,6 +521,15 @@ def test_what_is_expected_is_ready_when_it_is_asked_for(real: LocalRunner) -> No
     assert not failed.ok
 
 
+def test_as_many_builds_are_kept_as_the_options_say(tmp_path: Path) -> None:
+    task = task_of(matmul())
+    first, second = tiled(task.dag, 2), tiled(task.dag, 4)
+    with LocalRunner(MeasureOptions(kept_builds=1, lock_folder=tmp_path)) as runner:
+        for state in (first, second, first, first):
+            runner.build(task, [state])
+        assert len(runner.take_build_times()) == 3
+
+
 class HeldUp:
     """Builds nothing, and not before it is let."""
 
