@@ -69,3 +69,7 @@ class StoppableRunner:
     def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult] | None:
         self.stop()
         return self.runner.retime(task, candidates)
+
+    def built(self, object_digest: str) -> Built | None:
+        """Return recently timed code by its digest."""
+        return self.runner.built(object_digest)

@@ -192,11 +192,16 @@ class TaskSearch:
     def _pool(self, n: int) -> Pool:
         """The strategy's candidates for *n* trials: those asked for ahead, if they suffice."""
         asked, self._asked = self._asked, None
-        pool = None if asked is None else asked.result()
-        if pool is None or len(self.context.new(pool.candidates())) < n:
+        pool = None if asked is None else self._left_of(asked.result())
+        if pool is None or len(pool.candidates()) < n:
             pool = self.strategy.ask(self.context, n)
         pool = with_deviations(pool, self.task, self.context.model, self._fastest)
         return replace(pool, measured=self.context.measured)
+
+    def _left_of(self, pool: Pool) -> Pool:
+        """*pool* without what was measured since it was made, as selectors pick anything."""
+        best, random = (tuple(self.context.new(part)) for part in (pool.best, pool.random))
+        return replace(pool, best=best, random=random)
 
     def _hinted(self) -> list[Candidate]:
         """The programs that are fastest by results that do not count, where our rules make them."""
@@ -270,19 +275,8 @@ class TaskSearch:
 
         Leaves out those cut off by the time limit.  Waits for what *beside* starts.
         """
-        found: list[_Found] = []
-        states: dict[State, Candidate] = {}
-        for candidate in picked:
-            self.context.note([candidate])
-            try:
-                with self.trials.computing(), profiled(Activity.SEARCH):
-                    states[candidate.state()] = candidate
-            except AnsorpyError as error:
-                result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
-                record = self.trials.refuse(self.task, candidate.unmade(), result)
-                end = TrialEnd(candidate.sketch.state, result, record=record)
-                found.append((candidate, end))
-                self._count(end)
+        states, unmade = self._states(picked)
+        found = [(candidate, self._refused(candidate, error)) for candidate, error in unmade]
         started = None if beside is None else beside()
         try:
             ends = self._run(list(states))
@@ -293,6 +287,32 @@ class TaskSearch:
             started.result()
         found += zip(states.values(), ends, strict=True)
         return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
+
+    def _states(
+        self, picked: Sequence[Candidate]
+    ) -> tuple[dict[State, Candidate], list[tuple[Candidate, AnsorpyError]]]:
+        """The candidates by their programs, and those without one with the reason.
+
+        The cores are held once for all of them, as that locks a file for each core.
+        """
+        states: dict[State, Candidate] = {}
+        unmade: list[tuple[Candidate, AnsorpyError]] = []
+        with self.trials.computing(), profiled(Activity.SEARCH):
+            for candidate in picked:
+                self.context.note([candidate])
+                try:
+                    states[candidate.state()] = candidate
+                except AnsorpyError as error:
+                    unmade.append((candidate, error))
+        return states, unmade
+
+    def _refused(self, candidate: Candidate, error: AnsorpyError) -> TrialEnd:
+        """The failed trial of a candidate whose program cannot be made because of *error*."""
+        result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
+        record = self.trials.refuse(self.task, candidate.unmade(), result)
+        end = TrialEnd(candidate.sketch.state, result, record=record)
+        self._count(end)
+        return end
 
     def _run(self, states: Sequence[State]) -> list[TrialEnd]:
         """Measure *states*; a replay reads from the journal what that took."""

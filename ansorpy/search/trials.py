@@ -20,7 +20,7 @@ from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.rows import Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Building, Retimer, Runner, Sharing, Starting
+from ansorpy.measure.run.interfaces import Building, Keeping, Retimer, Runner, Sharing, Starting
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
 from ansorpy.profiler import Span
 from ansorpy.schedule.state import State
@@ -29,6 +29,9 @@ from ansorpy.search.history import Best
 __all__ = ["MeasuredTrials", "Trials"]
 
 T = TypeVar("T")
+
+_AT_FAULT = frozenset({TrialKind.CRASH, TrialKind.RUN_ERROR, TrialKind.TIMEOUT})
+"""How timing ends where a program is to blame that ran before."""
 
 
 class Trials(ABC):
@@ -214,15 +217,60 @@ class MeasuredTrials(Trials):
         measure_recorded(self.runner, self.database, task, states, on_end)
 
     def _retime(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
-        """Only the ratios of the new times count, as the machine's clock drifts over minutes.
+        """Times taken in turns; the code of the program that is now the fastest is stored."""
+        records = self._records_in_turns(task, finalists)
+        best = self.database.best(task.key) if records else None
+        if best is not None and isinstance(self.runner, Keeping):
+            built = self.runner.built(best.object_digest)
+            if built is not None:
+                self.database.objects.put(built)
+        return records
 
-        The new times are scaled so that the best one stays comparable with other trials.  A program
-        that another version recorded may be built to other code than was compared and timed: then
-        its first time stands.  All first times stand if the time limit cut one.
+    def _records_in_turns(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
+        """The records of :meth:`_retime`; the failure of one that fails is recorded, too.
+
+        A worker that dies or hangs does not say which program did that, so each is timed alone.  If
+        none fails then, first times stand; also if all fail, as the machine is at fault then.
         """
-        states = [best.state for best in finalists]
-        results = self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
+        results = self._in_turns(task, finalists)
+        if not any(result.kind in _AT_FAULT for result in results):
+            return self._compared(task, finalists, results)
+        failed = self._failed_alone(task, finalists)
+        sound = [best for best in finalists if best.state not in failed]
+        if not failed or not sound:
+            return []
+        for state, result in failed.items():
+            self._retimed(task, state, result)
+        again = self._compared(task, sound, self._in_turns(task, sound))
+        records = again or [self.database.lookup(task, best.state) for best in sound]
+        of_state = {best.state: record for best, record in zip(sound, records, strict=True)}
+        return [of_state.get(best.state) for best in finalists]
+
+    def _failed_alone(self, task: Task, finalists: Sequence[Best]) -> dict[State, MeasureResult]:
+        """The results of the *finalists* that fail when nothing else is timed."""
+        alone = ((best.state, self._in_turns(task, [best])) for best in finalists)
+        return {s: r for s, results in alone for r in results if r.kind in _AT_FAULT}
+
+    def _in_turns(self, task: Task, finalists: Sequence[Best]) -> list[MeasureResult]:
+        """The results of timing *finalists* in turns; empty if the time limit cut one."""
+        if not isinstance(self.runner, Retimer):
+            return []
+        results = self.runner.retime(task, [best.state for best in finalists])
         if results is None or any(result.kind is TrialKind.CUT for result in results):
+            return []
+        return results
+
+    def _compared(
+        self, task: Task, finalists: Sequence[Best], results: Sequence[MeasureResult]
+    ) -> list[Record | None]:
+        """The new records of *finalists* with these *results*; empty if none has a time.
+
+        Only the ratios of the new times count, as the machine's clock drifts over minutes.  They
+        are scaled so that the best one stays comparable with other trials.  A program that another
+        version recorded may be built to other code than was compared and timed: then its first time
+        stands.
+        """
+        if not results:
             return []
         timed = [(old, new) for old, new in zip(finalists, results, strict=True) if new.ok]
         kept = {o.state for o, new in timed if new.object_digest != o.result.object_digest}
@@ -232,14 +280,14 @@ class MeasuredTrials(Trials):
         scale = min(old.seconds for old, _ in timed) / min(new.median_s for _, new in timed)
         again = {old.state: replace(old.result, seconds=new.seconds) for old, new in timed}
         return [
-            self.database.lookup(task, state)
-            if state in kept
-            else self._retimed(task, state, again.get(state), scale)
-            for state in states
+            self.database.lookup(task, best.state)
+            if best.state in kept
+            else self._retimed(task, best.state, again.get(best.state), scale)
+            for best in finalists
         ]
 
     def _retimed(
-        self, task: Task, state: State, result: MeasureResult | None, scale: float
+        self, task: Task, state: State, result: MeasureResult | None, scale: float | None = None
     ) -> Record | None:
         record = self.database.lookup(task, state)
         if record is None or result is None:

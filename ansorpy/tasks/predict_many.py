@@ -62,7 +62,7 @@ def predicted_of_all(
         processes: Number of processes; default: as many as pay off, at most one per core.
 
     Raises:
-        AnsorpyError: A worker died or answered with an error.
+        AnsorpyError: A worker cannot predict programs of a task.
     """
     chosen, given = options or PredictOptions(), known or {}
     many = processes or min(available_cores(), len(tasks) // _TASKS_A_WORKER)
@@ -94,7 +94,7 @@ def _predicted(
     making: Making,
     known: Mapping[int, Sequence[State]],
 ) -> Iterator[Predicted]:
-    """The programs of *tasks*; one whose making ends a process is left out, unless it is alone.
+    """The programs of *tasks*; one whose making fails is left out, unless it is alone.
 
     Long definitions come first: they take longest, and no process should end long after others.
     """
@@ -108,7 +108,8 @@ def _predicted(
         ]
         lost = []
         for at, outcome in ask_all(workers, messages, _TIMEOUT_S):
-            if isinstance(outcome, Failure) and this is not Making.NOTHING:
+            failed = isinstance(outcome, Failure) or outcome.kind == "error"
+            if failed and this is not Making.NOTHING:
                 lost.append(asked[at])
             else:
                 states, made = _read(tasks[asked[at]], outcome)

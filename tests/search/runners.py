@@ -12,6 +12,7 @@ from ansorpy.cost.analytic.cpu.model import CpuModel
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
@@ -68,6 +69,9 @@ class FormulaRunner:
 
     def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult] | None:
         return [MeasureResult(TrialKind.OK, (true_seconds(task, s),)) for s in candidates]
+
+    def built(self, object_digest: str) -> Built | None:
+        return None  # there is no code
 
     def answer(self, task: Task, state: State) -> MeasureResult:
         self.seen.append(str(state.history))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
@@ -347,6 +350,41 @@ def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path: Pa
         assert database.trials(task.key) == found.history.trials == 6
         stored = database.best(task.key)
         assert stored and found.history.best_s == stored.median_s
+
+
+@dataclass
+class Holding(FormulaRunner):
+    """Counts how often the cores are held."""
+
+    held: int = 0
+
+    def computing(self) -> AbstractContextManager[None]:
+        self.held += 1
+        return nullcontext()
+
+    def time_after(self, work: Future[Any]) -> None:
+        """Nothing is timed."""
+
+
+def test_the_cores_are_held_as_often_for_many_programs_as_for_one() -> None:
+    runner = Holding()
+    found = search(matmul(48, 48, 48), runner)
+    found.step(2)
+    held = []
+    for trials in (1, 8):
+        before = runner.held
+        assert found.step(trials) == trials
+        held.append(runner.held - before)
+    assert held[0] == held[1]
+
+
+def test_what_was_measured_since_it_was_asked_for_takes_no_trial() -> None:
+    found = search(matmul(48, 48, 48), strategy=SAMPLING)
+    found.step(2)
+    asked = found.ask_ahead(4)
+    assert asked is not None
+    found.context.note(asked.result().best[:3])
+    assert found.step(4) == 4
 
 
 def test_genes_keep_the_factors_of_a_split_together() -> None:

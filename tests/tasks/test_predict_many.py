@@ -111,7 +111,12 @@ def test_a_proof_that_takes_too_long_is_left_to_the_prover(monkeypatch: pytest.M
     assert made.built is not None and made.proof is None and made.checked is None
 
 
-def test_a_program_that_kills_a_worker_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "outcome", [Failure("crash", "SIGSEGV"), Message("error", {"text": "no such instruction"})]
+)
+def test_a_program_that_a_worker_fails_at_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, outcome: Message | Failure
+) -> None:
     asked: list[str] = []
     mortal = dag_to_json(TASKS[1].dag).encode()
 
@@ -123,7 +128,7 @@ def test_a_program_that_kills_a_worker_is_left_out(monkeypatch: pytest.MonkeyPat
         for at, message in enumerate(messages):
             asked.append(str(message.fields["making"]))
             dies = message.blobs[0] == mortal and message.fields["making"] == "code"
-            yield at, Failure("crash", "SIGSEGV") if dies else make_handlers()["predict"](message)
+            yield at, outcome if dies else make_handlers()["predict"](message)
 
     monkeypatch.setattr(predict_many, "ask_all", answers)
     found = list(predicted_of_all(TASKS, options=OPTIONS, processes=2, making=Making.CODE))

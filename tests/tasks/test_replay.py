@@ -465,6 +465,32 @@ def test_the_timed_code_is_that_of_the_run_whatever_is_recorded_later(path: Path
     assert replayed(path).tasks == before.tasks
 
 
+class Dying(FormulaRunner):
+    """Its worker dies of the first program that it times again."""
+
+    deadly: State | None = None
+
+    def retime(self, task: Task, candidates: Sequence[State]) -> list[MeasureResult] | None:
+        if self.deadly is None:
+            self.deadly = candidates[0]
+        if self.deadly in candidates:
+            return [MeasureResult(TrialKind.CRASH, reason="signal 11") for _ in candidates]
+        return super().retime(task, candidates)
+
+
+def test_a_finalist_that_failed_is_none_in_the_replay_either(path: Path) -> None:
+    runner = Dying(noise=0.3)
+    tune(path, Budget(trials=14), runner)
+    assert runner.deadly is not None
+    with Database(path) as database:
+        crashes = [database.trials(entry.task.key, kind=TrialKind.CRASH) for entry in TASKS]
+        best = [database.best(entry.task.key) for entry in TASKS]
+        programs = {record.program for record in best if record is not None}
+        assert sorted(crashes) == [0, 1] and database.program(runner.deadly) not in programs
+    again = replayed(path)
+    assert again.divergence == "" and {task.program for task in again.tasks} == programs
+
+
 def test_other_code_is_refused(path: Path) -> None:
     tune(path, Budget(trials=8), FormulaRunner())
     again = replayed(path)

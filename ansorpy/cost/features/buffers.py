@@ -159,9 +159,4 @@ BUFFERS = FeatureGroup(
     "for each touched buffer: access kind, bytes, lines, reuse kind, distance, count, stride",
     tuple(f"B{b}.{name}" for b in range(MAX_BUFFERS) for name in _NAMES),
     _buffers,
-    frozenset(
-        f"B{b}.{flag}"
-        for b in range(MAX_BUFFERS)
-        for flag in (*(f"acc_{k}" for k in _ACCESS), *(f"reuse_{k}" for k in _REUSE))
-    ),
 )

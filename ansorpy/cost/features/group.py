@@ -16,12 +16,11 @@ class FeatureGroup:
     """Named values of one statement, computed for all settings at once.
 
     ``compute`` returns one array ``[n]`` for each of ``names``, or a number if it is equal for all
-    settings.  Values are not negative and are stored as ``log2(1 + x)``; those in ``flags`` are 0
-    or 1, which this does not change.
+    settings.  Values are not negative and are stored as ``log2(1 + x)``, which leaves 0 and 1 as
+    they are.
     """
 
     name: str
     meaning: str
     names: tuple[str, ...]
     compute: Callable[[LeafView], Sequence[Floats | float]]
-    flags: frozenset[str] = frozenset()

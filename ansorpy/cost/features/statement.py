@@ -74,7 +74,6 @@ ANNOTATIONS = FeatureGroup(
         for value in ("num", "prod", "len", *(f"pos_{p}" for p in _POSITIONS))
     ),
     _annotations,
-    frozenset(f"{mark}_pos_{p}" for mark in _MARK_NAMES for p in _POSITIONS),
 )
 
 
@@ -95,7 +94,6 @@ GPU = FeatureGroup(
     "whether loops are bound to GPU threads, and their lengths by binding",
     ("is_gpu", *(f"{kind.value}_len" for kind in _GPU_KINDS)),
     _gpu,
-    frozenset({"is_gpu"}),
 )
 
 

@@ -47,6 +47,7 @@ class FleetRunner(RunnerBase):
             1,
             timeout_s=self.options.build_timeout_s,
             memory_bytes=self.options.build_memory_bytes,
+            kept=self.options.kept_builds,
             lock_folder=self.options.lock_folder,
         )
         self._home: dict[str, str | None] = {}

@@ -92,7 +92,7 @@ class Diverged(Exception):
 class ReplayJournal:
     """Follows the *events* of a recorded run and reads the clock from them.
 
-    Raises (from both methods):
+    Raises (from ``expect``, ``note`` and ``seconds``):
         Diverged: The run does not do what the recorded run did.
         ReplayEnded: The recorded run ends here.
         KeyboardInterrupt: The user stopped the recorded run here, or stops this one.

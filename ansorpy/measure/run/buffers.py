@@ -44,6 +44,26 @@ class TaskArrays:
             GuardedArray(op.shape, op.dtype.numpy, strides=dag.strides.get(op.name))
             for op in dag.outputs
         ]
+        self._aligned: dict[str, GuardedArray] = {}
+
+    def placeholder(self, name: str) -> GuardedArray:
+        """The placeholder *name*; raises :class:`CodegenError` if there is none."""
+        if name not in self.guarded:
+            raise CodegenError(f"the kernel takes {name}, which the definition does not have")
+        return self.guarded[name]
+
+    def aligned(self, name: str) -> GuardedArray:
+        """A sealed copy of :meth:`placeholder` on a cache line, made when it is first needed.
+
+        Unpacked constants are guaranteed to be there; inputs only have the alignment of elements.
+        """
+        if name not in self._aligned:
+            source = self.placeholder(name).array
+            copy = GuardedArray(source.shape, source.dtype, align=ALIGNMENT_BYTES)
+            copy.array[...] = source
+            copy.seal()
+            self._aligned[name] = copy
+        return self._aligned[name]
 
     @cached_property
     def inputs(self) -> dict[str, Array]:
@@ -117,8 +137,6 @@ class CheckBuffers:
             for spec in packed
         }
         self.workspace = GuardedArray((max(1, workspace_bytes),), np.uint8, align=ALIGNMENT_BYTES)
-        # Unpacked constants are guaranteed cache-line alignment too; inputs only element alignment.
-        self._aligned: dict[str, GuardedArray] = {}
 
     def poison(self) -> None:
         """Fill what the run writes, so that what it leaves is seen."""
@@ -135,9 +153,9 @@ class CheckBuffers:
             elif spec.name in self.packed:
                 found.append(self.packed[spec.name])
             elif spec.role is Role.CONSTANT:
-                found.append(self._constant(spec.name))
+                found.append(self.task.aligned(spec.name))
             else:
-                found.append(self._placeholder(spec.name))
+                found.append(self.task.placeholder(spec.name))
         for spec, guarded in zip(params, found, strict=True):
             if not _fits(spec, guarded.array):
                 raise CodegenError(f"parameter {spec.name} does not fit the task: {spec}")
@@ -146,26 +164,13 @@ class CheckBuffers:
     def constants(self, params: Sequence[ParamSpec]) -> dict[str, Array]:
         """The constants that ``run`` takes, by name; valid after ``bind`` has run."""
         names = [spec.name for spec in params if spec.role is Role.CONSTANT]
-        guarded = [self.packed[n] if n in self.packed else self._placeholder(n) for n in names]
+        guarded = [self.packed.get(n) or self.task.placeholder(n) for n in names]
         return {name: array.array for name, array in zip(names, guarded, strict=True)}
 
     def is_intact(self) -> bool:
         """Return False if anything was written outside a buffer."""
         watched = (*self.packed.values(), *self.task.checked, self.workspace)
         return all(guarded.is_intact() for guarded in watched)
-
-    def _placeholder(self, name: str) -> GuardedArray:
-        if name not in self.task.guarded:
-            raise CodegenError(f"the kernel takes {name}, which the definition does not have")
-        return self.task.guarded[name]
-
-    def _constant(self, name: str) -> GuardedArray:
-        if name not in self._aligned:
-            source = self._placeholder(name).array
-            self._aligned[name] = GuardedArray(source.shape, source.dtype, align=ALIGNMENT_BYTES)
-            self._aligned[name].array[...] = source
-            self._aligned[name].seal()
-        return self._aligned[name]
 
 
 class ConstantCopies:

@@ -14,8 +14,8 @@ from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "BuildService", "Building", "Comparing", "Expecting", "Machines", "Observer", "Retimer",
-    "Runner", "Sharing", "Starting", "Streaming",
+    "BuildService", "Building", "Comparing", "Expecting", "Keeping", "Machines", "Observer",
+    "Retimer", "Runner", "Sharing", "Starting", "Streaming",
 ]  # fmt: skip
 
 
@@ -117,11 +117,16 @@ class Comparing(Protocol):
         """Unless there is such a program of *task*, use that of *known*, with its seconds."""
 
 
-class Machines(Runner, Retimer, Protocol):
+@runtime_checkable
+class Keeping(Protocol):
+    """A runner that keeps the code it timed for a while."""
+
+    def built(self, object_digest: str) -> Built | None:
+        """Return recently timed code by its digest."""
+
+
+class Machines(Runner, Retimer, Keeping, Protocol):
     """A runner that can also re-time finalists and return the code it timed."""
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
         """Build each candidate: object code, or the result that explains the failure."""
-
-    def built(self, object_digest: str) -> Built | None:
-        """Return recently measured code by its digest."""

@@ -103,11 +103,13 @@ class LoadedKernel:
     def burst(self, number: int) -> float:
         """Run *number* consecutive calls from compiled code; returns the seconds they took."""
         assert self._copies is not None, "prepare must be called first"
-        tables = np.roll(self._copies.tables, -self._next_copy, axis=0)[:number]
-        self._next_copy = (self._next_copy + number) % len(self._copies.tables)
+        copies = len(self._copies.tables)
+        next_ones = np.arange(self._next_copy, self._next_copy + min(number, copies))
+        tables = self._copies.tables.take(next_ones, axis=0, mode="wrap")
+        self._next_copy = (self._next_copy + number) % copies
         symbol = self.built.run.symbol
         status, seconds = bench(
-            self._library.address(symbol), tables.tolist(), self._workspace.ctypes.data,
+            self._library.address(symbol), tables, self._workspace.ctypes.data,
             threads=self.threads, warmup=0, count=number,
         )  # fmt: skip
         if status != 0:

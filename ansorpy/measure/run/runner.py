@@ -71,7 +71,7 @@ class MeasureOptions:
 
 
 class RunnerBase(ABC):
-    """Base of all runners: options, recently measured code, and the workers it owns.
+    """Base of all runners: options, recently timed code, and the workers it owns.
 
     As a context manager it ends all workers on exit.
     """
@@ -100,11 +100,11 @@ class RunnerBase(ABC):
         """Build each candidate: object code, or the result that explains the failure."""
 
     def built(self, object_digest: str) -> Built | None:
-        """Return recently measured code by its :attr:`MeasureResult.object_digest`."""
+        """Return recently timed code by its :attr:`MeasureResult.object_digest`."""
         return self._kept.get(object_digest)
 
     def keep(self, built: Built) -> None:
-        """Have :meth:`built` return *built*, which was measured."""
+        """Have :meth:`built` return *built*, which is timed."""
         self._kept[built.digest] = built
 
 
@@ -115,6 +115,8 @@ class BuildingRunner(RunnerBase):
         """Time finalists (including the incumbent) in turns, so that drift affects all alike."""
         with self._turn(task, candidates) as builds:
             good = [build for build in builds if isinstance(build, Built)]
+            for build in good:
+                self.keep(build)
             timed = iter(self._client(task).retime(task, good) if good else [])
             return [next(timed) if isinstance(build, Built) else build for build in builds]
 
@@ -122,15 +124,18 @@ class BuildingRunner(RunnerBase):
     def _turn(
         self, task: Task, candidates: Sequence[State]
     ) -> Iterator[Sequence[Built | MeasureResult]]:
-        """Build *candidates* and hold the devices to run them; all are CUT if time is up first."""
+        """Build *candidates* and hold the devices to run them.
+
+        Those built are CUT if time is up first; if none is, there is nothing to hold them for.
+        """
         builds = self._build_turn(task, candidates)
         with ExitStack() as held:
             try:
                 if any(isinstance(build, Built) for build in builds):
                     self._prepare(task)
-                held.enter_context(self._alone(task))
+                    held.enter_context(self._alone(task))
             except OutOfTime:
-                builds = [out_of_time()] * len(builds)
+                builds = [out_of_time() if isinstance(b, Built) else b for b in builds]
             yield builds
 
     def _build_turn(
@@ -178,6 +183,7 @@ class LocalRunner(BuildingRunner):
             self.builders,
             timeout_s=self.options.build_timeout_s,
             memory_bytes=self.options.build_memory_bytes,
+            kept=self.options.kept_builds,
             lock_folder=self.options.lock_folder,
         )
         self._clients: dict[tuple[int, ...], RunClient] = {}

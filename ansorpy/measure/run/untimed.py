@@ -36,8 +36,8 @@ def checked(task: Task, state: State, built: Built, seed: int) -> MeasureResult:
         reuse_distance_bytes=task.reuse_distance_bytes,
         check_points=points_of(task),
     )
-    session.begin(task.dag, options)
     try:
+        session.begin(task.dag, options)
         found = session.check_alone(built, extra_error(task.dag, state.definition))
     except AnsorpyError as error:
         return MeasureResult(TrialKind.RUN_ERROR, reason=str(error))

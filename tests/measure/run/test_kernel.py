@@ -143,6 +143,17 @@ def test_bind_makes_the_constants_and_cold_ones_are_copied_in_turn():
             assert task.outputs[0][0] == number % 7
 
 
+def test_candidates_share_the_constants_that_none_can_write():
+    task = TaskArrays(scaled(), seed=2)
+    with loaded(packed_candidate(), task) as one, loaded(packed_candidate(), task) as other:
+        ours, others = (
+            [guarded.address for guarded in kernel.buffers.arguments(kernel.built.run_params)]
+            for kernel in (one, other)
+        )
+    assert [a == b for a, b in zip(ours, others, strict=True)] == [True, True, False, True]
+    assert ours[1] % 64 == 0 and ours[1] != task.guarded["W"].address
+
+
 def test_memory_of_constants_lives_as_long_as_who_reads_it():
     """Finalists are timed in turns; one that needs more memory must not take that of others."""
     task = TaskArrays(scaled(), seed=1)

@@ -35,7 +35,7 @@ from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
-from ansorpy.measure.workers.processes import is_running, process_identity
+from ansorpy.measure.workers.processes import is_running, process_identity, usable_cores
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.measure.check.test_compare import cancelled
@@ -382,6 +382,25 @@ def test_a_deadline_cuts_the_wait_for_others_on_the_cores(tmp_path: Path, shared
     assert len(results) == 2 and computed
 
 
+def test_what_is_not_built_waits_for_no_cores_and_stays_a_failure(tmp_path: Path) -> None:
+    class Refusing(PlantedBuilder):
+        def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+            refused = MeasureResult(TrialKind.BUILD_ERROR, reason="refused")
+            builds = super().build(task, states)
+            return [refused if build is planted("wrong") else build for build in builds]
+
+    states = [planted_state(DAG, kind) for kind in ("wrong", "good")]
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path), Refusing()) as runner:
+        runner.measure(TASK, states[1:], incumbent_s=None)  # makes the reference
+        with lock_cores(usable_cores(), tmp_path), until(time.monotonic() + 0.5):
+            found = [
+                *runner.measure(TASK, states[:1], incumbent_s=None),
+                *runner.retime(TASK, states[:1]),
+                *runner.retime(TASK, states),
+            ]
+    assert [result.kind for result in found] == [TrialKind.BUILD_ERROR] * 3 + [TrialKind.CUT]
+
+
 def test_a_deadline_cuts_a_hanging_candidate_which_is_not_recorded(tmp_path):
     # A wrong one first: without a known time the second may hang for the whole timeout.
     states = [planted_state(DAG, kind) for kind in ("wrong", "hang", "good")]
@@ -500,6 +519,15 @@ def test_what_is_expected_is_ready_when_it_is_asked_for(real: LocalRunner) -> No
     real.expect(wrong, [state])  # a schedule of something else: it fails when it is measured
     [failed] = real.measure(wrong, [state], incumbent_s=None)
     assert not failed.ok
+
+
+def test_as_many_builds_are_kept_as_the_options_say(tmp_path: Path) -> None:
+    task = task_of(matmul())
+    first, second = tiled(task.dag, 2), tiled(task.dag, 4)
+    with LocalRunner(MeasureOptions(kept_builds=1, lock_folder=tmp_path)) as runner:
+        for state in (first, second, first, first):
+            runner.build(task, [state])
+        assert len(runner.take_build_times()) == 3
 
 
 class HeldUp:

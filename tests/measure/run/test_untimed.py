@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from ansorpy.errors import AnsorpyError
 from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.check.guard import GuardedArray
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.untimed import checked, points_of
 from ansorpy.schedule.lowering.program import lower
@@ -78,6 +80,20 @@ def test_code_that_cannot_be_loaded_is_an_error_of_the_program() -> None:
     broken = replace(whole, run=replace(whole.run, symbol="g"))
     result = checked(task, state, broken, seed=0)
     assert result.kind is TrialKind.RUN_ERROR and result.reason
+
+
+def test_inputs_that_cannot_be_made_are_no_error_of_the_whole_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(guarded: GuardedArray) -> None:
+        raise AnsorpyError("this system refuses to protect memory")
+
+    task = task_of(matmul())
+    state = tiled(task.dag)
+    built = _built(state)
+    monkeypatch.setattr(GuardedArray, "seal", refuse)
+    result = checked(task, state, built, seed=0)
+    assert result.kind is TrialKind.RUN_ERROR and "refuses" in result.reason
 
 
 def test_long_sums_are_checked_at_fewer_points() -> None:

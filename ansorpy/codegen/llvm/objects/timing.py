@@ -88,7 +88,7 @@ def bench_address() -> int:
 
 def bench(
     kernel: int,
-    arguments: Sequence[Sequence[int]],
+    arguments: Sequence[Sequence[int]] | NDArray[np.uint64],
     workspace: int,
     *,
     threads: int,
@@ -106,7 +106,7 @@ def bench(
     Returns:
         The kernel's status (0 if all calls succeeded) and the time of each call in seconds.
     """
-    table = np.array(arguments, dtype=np.uint64)
+    table = np.ascontiguousarray(arguments, dtype=np.uint64)
     times = aligned_empty((max(1, count),), np.float64)
     times[...] = np.nan
     status = _SIGNATURE(bench_address())(

@@ -20,7 +20,6 @@ class MachineModel:
     values of a :class:`Target` replace them.
     """
 
-    cores: int = 2
     clock_hz: float = 3.6e9
     vector_bits: int = 512
     vector_registers: int = 32
@@ -71,7 +70,6 @@ class MachineModel:
         """The model of *target*, from its description and measured rates; defaults for the rest."""
         machine = replace(
             _PROCESSORS.get(target.cpu, MachineModel()),
-            cores=target.cores,
             vector_bits=target.vector_bits,
             vector_registers=target.vector_registers,
             line_bytes=float(target.cache_line_bytes),
