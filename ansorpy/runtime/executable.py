@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, SupportsIndex
@@ -321,18 +321,14 @@ class Executable:
         they share, or each other; arrays allocated here never do.
         """
         known, shared = self._address.of, self._aliases
-        used: list[Range] = []
         for tensor, array in zip(context.inputs, inputs, strict=True):
-            start = tensor.data = known(array)
-            used.append((start, start + array.nbytes, -1))
-        starts = [start for start, _, _ in used]
-        for alias in shared.values():  # the output reaches at least as far
-            used[alias.input] = (0, 0, -1)
+            tensor.data = known(array)
         stated: Sequence[tuple[int, ...]] = ()
         if need.shapes is not None:
             context.state(need.shapes)
             stated = need.shapes[1]
         results = []
+        written: list[Range] = []
         for n, (tensor, given, port) in enumerate(
             zip(context.outputs, outputs, self._outputs, strict=True)
         ):
@@ -345,15 +341,23 @@ class Executable:
             tensor.data = start
             if n in shared:
                 number, reach = shared[n].input, reach_of(given)
-                if start != starts[number]:
+                if start != known(inputs[number]):
                     raise not_shared(port.name, self._inputs[number].name)
-            used.append((start, start + reach, n))
+            written.append((start, start + reach, n))
             results.append(given)
-        if len(used) > len(starts):
-            refuse_overlap(self._outputs, used)
+        if written:
+            refuse_overlap(self._outputs, [*self._only_read(inputs), *written])
         if shared:
             self._state_capacities(context, results)
         return results
+
+    def _only_read(self, inputs: Sequence[Array]) -> Iterator[Range]:
+        """Where *inputs* lie, except those that outputs continue, which reach at least as far."""
+        continued = {alias.input for alias in self._aliases.values()}
+        for number, array in enumerate(inputs):
+            if number not in continued:
+                start = self._address.of(array)
+                yield start, start + array.nbytes, -1
 
     def _state_capacities(self, context: _Context, outputs: Sequence[Array | None]) -> None:
         """Set the shapes of outputs in the memory of inputs to what this memory has room for.

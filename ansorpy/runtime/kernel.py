@@ -71,7 +71,7 @@ class Kernel(Uncopied):
         """
         return None if self._task.median_s is None else self._task.median_s * 1e3
 
-    def bind(self, **constants: Any) -> Kernel:
+    def bind(self, /, **constants: Any) -> Kernel:
         """Bind the constants and pack them for the code; returns the kernel itself.
 
         The arrays are copied into the kernel.  Binding again replaces all of them; calls already

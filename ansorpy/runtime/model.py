@@ -189,7 +189,7 @@ class Model(Uncopied):
             return [results[n] for n in numbers]
         return [own_result(o, given[n], results[n]) for o, n in zip(outputs, numbers, strict=True)]
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Any:
         """Compute all outputs; returns the output, or a tuple when there are several.
 
         Args:
@@ -222,8 +222,14 @@ class Model(Uncopied):
         On a GPU it has ``seconds(n)``, the GPU time of n runs.
 
         Raises:
-            UsageError: As :meth:`run`, or an input is not contiguous.
+            UsageError: As :meth:`run`, or an input is not contiguous, or a run counts sizes of
+                outputs.
         """
+        if self._sized is not None and self._sized.counted:
+            raise UsageError(
+                f"a run of {self.name} counts sizes, which the arrays given to prepare cannot tell",
+                hint="call run, which returns the part of each array that is its result",
+            )
         arrays = self._in_order(feeds)
         ports = self._ports(arrays)
         copies = []
@@ -297,8 +303,9 @@ class Model(Uncopied):
             raise UsageError(
                 f"{self.name} is compiled for another machine", hint="export it and run it there"
             )
-        if self._check_code is not None:
-            self._check_code()
+        check = self._check_code  # read once: another thread's first run may end meanwhile
+        if check is not None:
+            check()
             self._check_code = None
         return self._code
 

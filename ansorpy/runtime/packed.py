@@ -31,13 +31,14 @@ def packed_kinds(ports: Iterable[Port]) -> dict[int, Narrow]:
 
 
 def packed_input(port: Port, kind: Narrow, value: object) -> Array:
-    """A copy of the array *value* that starts with its packed bytes.
+    """An array like *value* that starts with its packed bytes; nothing reads the rest.
 
     Raises:
         UsageError: Its shape or type is not that of *port*.
     """
-    made = np.array(check_kind("input", port, value), order="C")
-    _pack(made, made, kind)
+    array = check_kind("input", port, value)
+    made = np.empty(array.shape, array.dtype)
+    _pack(made, array, kind)
     return made
 
 

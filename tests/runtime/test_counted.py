@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 import ansorpy as ap
+from ansorpy.errors import UsageError
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.ports import CTensor
 from ansorpy.runtime.status import Status
@@ -84,6 +85,16 @@ def test_what_is_counted_may_depend_on_what_a_call_states(rng: Rng, tmp_path: Pa
     for rows in (1, 4, 9):
         assert_right(model, rng, rows)
         assert_right(loaded, rng, rows)
+
+
+def test_a_run_that_counts_is_not_prepared(rng: Rng) -> None:
+    model, x = plain_model(chosen()), drawn(0.5, rng)
+    room = [np.zeros((2 * ROWS, COLUMNS), np.float32), np.zeros((1, ROWS), int), np.zeros(2, int)]
+    with pytest.raises(UsageError, match="(?s)a run of model counts sizes, .*hint: call run"):
+        model.prepare({"x": x}, room)
+    for got, want in zip(model.run(None, {"x": x}, room), expected(x), strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 class Stopping(np.ndarray):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ansorpy as ap
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -24,6 +25,7 @@ from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import load
 from ansorpy.runtime.planner import plan_kernel
 from ansorpy.target import Target
+from tests.codegen.c.compiled import needs_cc
 from tests.runtime import programs
 
 Rng = np.random.Generator
@@ -199,6 +201,25 @@ def test_other_element_types(dtype: DType, rng: Rng) -> None:
     assert isinstance(result, np.ndarray)
     assert result.dtype == dtype.numpy
     np.testing.assert_array_equal(result, values + values)
+
+
+@pytest.mark.parametrize("target", [None, pytest.param("c", marks=needs_cc)])
+def test_axes_have_names_of_any_script(target: str | None, rng: Rng) -> None:
+    x, k = placeholder((5, 8), name="größe"), ap.reduce_axis(8, name="länge")
+    names = ["höhe", "列"]
+    y = compute((5, 3), lambda i, _: ap.sum(x[i, k], axis=k), names=names, name="y")
+    kernel = ap.build([x, y], target=target)
+    given = rng.standard_normal((5, 8), dtype=np.float32)
+    found = kernel(given)
+    assert found.shape == (5, 3)
+    np.testing.assert_allclose(found[:, 2], given.sum(axis=1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_constant_may_be_called_self(rng: Rng) -> None:
+    x, w = placeholder((7,), name="x"), placeholder((7,), name="self", constant=True)
+    kernel = ap.build([x, w, compute((7,), lambda i: x[i] * w[i], name="y")])
+    factors, given = rng.standard_normal((2, 7), dtype=np.float32)
+    np.testing.assert_array_equal(kernel.bind(self=factors)(given), given * factors)
 
 
 def test_description() -> None:

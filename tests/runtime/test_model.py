@@ -18,6 +18,7 @@ from ansorpy.runtime import executable
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
+from tests.frontend.models import graph_model, node
 from tests.runtime import programs
 
 Rng = np.random.Generator
@@ -45,6 +46,13 @@ def test_a_model_is_called_with_its_inputs(rng: Rng) -> None:
         model(x, x=x)
     with pytest.raises(UsageError, match="was not given input 'x'; its inputs are 'x'"):
         model()
+
+
+def test_an_input_may_be_called_self(rng: Rng) -> None:
+    source = graph_model([node("Neg", ["self"], ["y"])], {"self": (3, 5)}, ["y"])
+    model = programs.plain_model(source)
+    x = rng.standard_normal((3, 5), dtype=np.float32)
+    np.testing.assert_array_equal(model(self=x), -x)
 
 
 def test_outputs_by_name_and_into_given_arrays(rng: Rng) -> None:

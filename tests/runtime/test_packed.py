@@ -75,6 +75,7 @@ def test_arrays_of_ml_dtypes_come_and_go(kind: str, shape: tuple[int, ...]) -> N
     before = q.copy()
     assert_halves(q, *model.run(None, {"q": q}))
     np.testing.assert_array_equal(q, before)
+    assert_halves(q, *model.run(None, {"q": np.asfortranarray(q)}))
     outputs = [np.zeros(shape, q.dtype), np.zeros(shape, ml_dtypes.float8_e5m2)]
     run = model.prepare({"q": q}, outputs)
     for seed in (1, 2):

@@ -10,7 +10,7 @@ from _ctypes import dlclose
 from collections.abc import Sequence
 from typing import Self
 
-from ansorpy.codegen.c.compiler import find_compiler
+from ansorpy.codegen.c.compiler import Compiler, find_compiler
 from ansorpy.codegen.c.emit import CFunctions, translation_unit
 from ansorpy.codegen.c.packed import PACKING
 from ansorpy.codegen.c.style import Style
@@ -30,9 +30,9 @@ def flags_of(style: Style) -> tuple[str, ...]:
 def can_compile(style: Style) -> bool:
     """Whether this machine can compile C of this *style*; some compilers lack OpenMP."""
     try:
-        find_compiler()
-        return style.threads == "none" or _openmp() is not None
-    except (CodegenError, MissingDependency):
+        compiler = find_compiler()
+        return style.threads == "none" or _loads_openmp(compiler)
+    except MissingDependency:
         return False
 
 
@@ -91,7 +91,7 @@ class CLibrary:
     def _opened(self, code: ObjectCode) -> int:
         functions, image = PACKING.unpack(code.code)
         if functions.style.threads == "openmp":
-            _openmp()
+            _loads_openmp(find_compiler())
         library = _loaded(image or shared_library(functions))
         self._in_c.append(library)
         address = ctypes.cast(getattr(library, functions.symbol), ctypes.c_void_p).value
@@ -119,17 +119,21 @@ _PAUSE_SOFT = 1
 
 
 @singleton
-def _openmp() -> ctypes.CDLL:
-    """Load the OpenMP runtime for good: its threads outlive the program that started them.
+def _loads_openmp(compiler: Compiler) -> bool:
+    """Load the OpenMP runtime of *compiler* for good, if it has one; whether it does.
 
-    It ends them before a fork: the child has none, but libgomp would wait for them there.
+    Its threads outlive the program that started them.  It ends them before a fork: the child has
+    none, but libgomp would wait for them there.  A compiler that lacks it is asked once.
     """
     text = "#include <omp.h>\nint most_threads(void) { return omp_get_max_threads(); }\n"
-    library = _loaded(find_compiler().shared_library(text, ("-fopenmp",)))
+    try:
+        library = _loaded(compiler.shared_library(text, ("-fopenmp",)))
+    except CodegenError:
+        return False
     pause = getattr(library, "omp_pause_resource_all", None)  # OpenMP 5.0
     if pause is not None:
         os.register_at_fork(before=lambda: pause(_PAUSE_SOFT))
-    return library
+    return True
 
 
 def _loaded(image: bytes) -> ctypes.CDLL:

@@ -8,8 +8,8 @@ from ansorpy.ir.elementary.table import APPROXIMATIONS
 
 __all__ = ["WORDS"]
 
-# Keywords of C, and of C++ because C++ programs include the headers; names that <math.h>,
-# <stdbool.h> and compilers define; names of the generated functions' own parameters.
+# Keywords of C, and of C++ because C++ programs include the headers; names that the included
+# headers and compilers define; names of the generated functions' own parameters.
 _RESERVED = """
 alignas alignof and asm auto bool break case catch char class const constexpr continue default
 delete do double else enum explicit export extern false float for friend goto if inline int long
@@ -25,11 +25,15 @@ abs errno main memcpy memset
 data code far huge interrupt linux near unix vector pixel
 args begin count end number scratch threads workspace
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t size_t
-FLT_EVAL_METHOD INFINITY NAN
+DECIMAL_DIG INFINITY MAXFLOAT NAN NULL SIZE_MAX math_errhandling
 """
+_PREFIXES = (
+    "INT", "UINT", "PTRDIFF_", "SIG_ATOMIC_", "WCHAR_", "WINT_", "FLT_", "DBL_", "LDBL_",
+    "HUGE_", "FP_", "M_", "MATH_", "omp_", "OMP_",
+)  # fmt: skip
 WORDS = Words(
     frozenset(_RESERVED.split())
     | HELPERS.keys()
     | {elementary_name(*which) for which in APPROXIMATIONS},
-    ("INT", "UINT", "FLT_", "DBL_", "HUGE_", "FP_", "omp_", "OMP_"),
+    _PREFIXES,
 )

@@ -11,13 +11,12 @@ __all__ = [
     "COMPARE",
     "MULTIPLY",
     "OR",
-    "POSTFIX",
     "TERNARY",
     "UNARY",
     "Code",
 ]  # fmt: skip
 
-TERNARY, OR, AND, COMPARE, ADD, MULTIPLY, UNARY, POSTFIX, ATOM = range(1, 10)
+TERNARY, OR, AND, COMPARE, ADD, MULTIPLY, UNARY, ATOM = range(1, 9)
 """Precedence levels of C operators; higher binds tighter."""
 
 

@@ -24,7 +24,7 @@ from ansorpy.runtime.library.forms import constants_file
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
-__all__ = ["MOST_BYTES", "c_source", "is_apart"]
+__all__ = ["MOST_BYTES", "c_source", "is_apart", "quoted"]
 
 MOST_BYTES = 1 << 16
 """Maximum size of constants written into the C file itself, which every compiler can read."""
@@ -73,7 +73,7 @@ def c_source(
             "upper": name.upper(),
             "header": f"{source.stem}.h",
             "binary": constants_file(source).name,
-            "metadata": _quoted(metadata),
+            "metadata": quoted(metadata),
             "alignment": ALIGNMENT_BYTES,
             "declarations": [declared.format(program.symbol) for program in programs.values()],
             "unit": translation_unit(list(programs.values())).rstrip(),
@@ -184,11 +184,11 @@ def _checksum(pool: NDArray[np.uint8]) -> int:
     return total
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """*text* as a C string without trigraphs, in pieces short enough for every compiler."""
     pieces = [text[start : start + 400] for start in range(0, len(text), 400)] or [""]
-    quoted = (json.dumps(piece, ensure_ascii=False).replace("?", "\\?") for piece in pieces)
-    return "\n    ".join(quoted)
+    texts = (json.dumps(piece, ensure_ascii=False).replace("?", "\\?") for piece in pieces)
+    return "\n    ".join(texts)
 
 
 def _place(plan: ExecutionPlan, argument: Argument, names: Mapping[Dim, str]) -> str:

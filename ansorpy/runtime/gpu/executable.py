@@ -111,7 +111,7 @@ class GpuExecutable:
 
         Raises:
             UsageError: An array has the wrong shape, type or layout, or is on another GPU, or an
-                output shares memory with another tensor.
+                output shares memory with another one, or with an input in GPU memory.
             DeviceLost: The GPU's context became unusable.
         """
         ports, sizes = self._at(inputs)
@@ -171,8 +171,9 @@ class GpuExecutable:
         for port, array in zip(ports[1], outputs, strict=True):
             found.append(operand("output", port, array, written=True, gpu=gpu))
         numbered = enumerate(found, -len(inputs))
+        # Inputs in host memory are copied before anything is written.
         refuse_overlap(ports[1], [
-            (o.address, o.address + o.nbytes, n) for n, o in numbered if o.host is None
+            (o.address, o.address + o.nbytes, n) for n, o in numbered if o.host is None or n >= 0
         ])  # fmt: skip
         return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, c_told, helpers
+from ansorpy.runtime.c.source import quoted
 from ansorpy.runtime.control import Argument, MemoryRegion
 from ansorpy.runtime.execution_plan import ExecutionPlan, PlanStep
 from ansorpy.runtime.library.data_object import write_data_object
@@ -89,13 +89,13 @@ def cuda_source(plan: ExecutionPlan, name: str, metadata: str) -> str:
         "cuda_library.c.j2",
         {
             "name": name,
-            "metadata": json.dumps(metadata, ensure_ascii=False),
+            "metadata": quoted(metadata),
             "statuses": list(Status),
             "max_rank": MAX_RANK,
             "modules": [module.symbol for module in numbered],
             "kernels": kernels,
             "arena_bytes": max(1, plan.arena_bytes),
-            "workspace_bytes": max(1, *workspaces),
+            "workspace_bytes": max([1, *workspaces]),
             "pool_bytes": plan.pool_bytes,
             "helpers": helpers(str(sized)),
             "has_maps": any(launch["maps"] for launch in launches),

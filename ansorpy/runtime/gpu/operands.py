@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ansorpy.arrays import Array
+from ansorpy.codegen.llvm.objects.memory import address_of
 from ansorpy.config import DEVICE
 from ansorpy.errors import UsageError
 from ansorpy.ir.strides import dense_strides
@@ -33,7 +34,7 @@ Producer: TypeAlias = Callable[[int], None]
 
 @dataclass(frozen=True)
 class DeviceOperand:
-    """Where a tensor is: ``host`` memory, or an ``address`` in GPU memory.
+    """Where a tensor is: *nbytes* at *address*, in GPU memory unless it is the array *host*.
 
     Before the tensor is used, the work of the CUDA ``stream``, if any, must finish, and
     ``producer``, if any, must be called with the stream that uses the tensor.  ``owner`` keeps the
@@ -60,9 +61,10 @@ def operand(
     interface, owner = _interface(role, port, value)
     if interface is None:
         host = check_array(role, port, value, written=written)
+        address, nbytes = address_of(host), host.nbytes
         if host.nbytes != port.bytes:  # packed elements, at the start of an array of unpacked ones
             host = host.reshape(-1).view(np.uint8)[: port.bytes]
-        return DeviceOperand(host, owner=value)
+        return DeviceOperand(host, address, nbytes, owner=value)
     _refuse_other_gpu(role, port, value, gpu)
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     if dtype.kind == "V" and interface["typestr"] == port.dtype.str:

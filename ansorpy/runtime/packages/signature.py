@@ -32,12 +32,12 @@ typedef typeid typename union unsigned using virtual void volatile wchar_t while
 """
 _MEMBERS = "model run plan threads shapes shape error prepare bind require found"
 _PRIVATE = frozenset({"inputs_", "outputs_", "context_", "threads_"})
-_NO_PARAMETERS = frozenset(f"{_KEYWORDS} {_MEMBERS}".split())
 _OF_HEADERS = """
 EOF FILE NULL alloca at_quick_exit atexit drand48_data fd_mask fd_set lconv linux obstack
 random_data timespec timeval tm u_char u_int u_long u_short uint ulong unix ushort va_list
 """
 """Names that C's headers or compilers define, and that no shared library has."""
+_NO_PARAMETERS = frozenset(f"{_KEYWORDS} {_MEMBERS} {_OF_HEADERS}".split())
 _NO_NAMESPACES = frozenset(f"{_KEYWORDS} {_OF_HEADERS} main std".split())
 _HEADERS = """
 aio alloca assert byteswap complex cpio ctype dirent dlfcn endian errno error fcntl features fenv

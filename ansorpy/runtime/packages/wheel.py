@@ -33,6 +33,9 @@ __all__ = ["write_wheel"]
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Of all files, so that equal libraries make equal wheels."""
+_ENDS_TEXT = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
+"""What a text in Python's source cannot hold as it is: quotes, backslashes, and control
+characters, of which some end lines and files."""
 
 
 def write_wheel(library: Path, folder: Path, version: str) -> Path:
@@ -99,7 +102,7 @@ def _needs_ml_dtypes(named: NamedPort) -> bool:
 
 def _described(named: NamedPort) -> dict[str, object]:
     text = described(named.port.shape, named.port.dtype)
-    return {"name": named.name, "text": re.sub(r'["\\\n]', "'", text), "type": _type(named)}
+    return {"name": named.name, "text": _ENDS_TEXT.sub("'", text), "type": _type(named)}
 
 
 def _type(named: NamedPort) -> str:

@@ -128,6 +128,17 @@ def test_arrays_do_not_get_names_that_mean_something(name: str) -> None:
 
 
 @needs_cc
+@pytest.mark.parametrize(
+    "name", ["NULL", "MAXFLOAT", "M_PI", "MATH_ERRNO", "math_errhandling", "LDBL_MAX", "SIZE_MAX"]
+)
+def test_arrays_are_not_called_like_macros_of_headers(name: str) -> None:
+    x, y = buffer(name, 3), buffer("y", 3)
+    text = emit_c(program(nest("s3", lambda i: put(y, (i,), at(x, i))), [x], [y]), TARGET, "k").text
+    # GNU's headers define more than those of C11.
+    find_compiler().shared_library(text, ("-std=gnu11", "-D_XOPEN_SOURCE=700"))
+
+
+@needs_cc
 def test_comments_end_where_their_line_ends() -> None:
     n = dim("n*/\\", 1, 9)
     x, y = buffer("x*/\\", n), buffer("y\nfloat ??/", n)

@@ -5,15 +5,39 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ansorpy.codegen.backends import codegen_of
-from ansorpy.codegen.c.loader import load
+from ansorpy.codegen.c.compiler import find_compiler
+from ansorpy.codegen.c.loader import can_compile, load
+from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.object_code import KERNEL
 from ansorpy.target import Target
-from tests.codegen.c.compiled import needs_openmp
+from tests.codegen.c.compiled import needs_cc, needs_openmp
 from tests.codegen.programs import at, buffer, empty, nest, program, put, random
+
+WITHOUT_OPENMP = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in *-fopenmp*) echo "no OpenMP here" >&2; exit 1;; esac
+exec {compiler} "$@"
+"""
+
+
+@needs_cc
+def test_a_compiler_that_lacks_openmp_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, script = tmp_path / "calls.txt", tmp_path / "cc"
+    compiler = " ".join(find_compiler().command)
+    script.write_text(WITHOUT_OPENMP.format(log=log, compiler=compiler))
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    assert not any(can_compile(Style(threads="openmp")) for _ in range(3))
+    assert can_compile(Style(threads="none"))
+    assert log.read_text().count("-fopenmp") == 1
 
 
 @needs_openmp

@@ -358,7 +358,7 @@ def test_arrays_of_the_gpu_that_do_not_fit_are_refused(rng, device, change, reas
 
 
 def test_outputs_that_may_not_be_written_or_overlap_are_refused(rng, device):
-    made, _ = model(rng)
+    made, layers = model(rng)
     names = [port.name for port in made.get_outputs()]
     fixed = SimulatedArray(device, np.zeros((N, M), np.float32), read_only=True)
     with pytest.raises(UsageError, match="read-only"):
@@ -366,6 +366,13 @@ def test_outputs_that_may_not_be_written_or_overlap_are_refused(rng, device):
     both = SimulatedArray(device, np.zeros((N, M), np.float32))
     with pytest.raises(UsageError, match="shares memory"):
         made.run([names[0], names[2]], {"x": given(rng)}, [both, both])
+    on_host = np.zeros((N + 1, M), np.float32)
+    with pytest.raises(UsageError, match="'plus one' shares memory"):
+        made.run([names[0], names[2]], {"x": given(rng)}, [on_host[:N], on_host[1:]])
+    x = given(rng)
+    want = programs.expected(layers, x)[1]
+    [sums] = made.run(names[1:2], {"x": x}, [x.reshape(-1)[:N]])  # x is copied to the GPU first
+    np.testing.assert_allclose(sums, want, rtol=1e-5, atol=1e-5)
 
 
 def test_graphs_of_the_addresses_used_last_are_kept(rng, device):

@@ -519,6 +519,18 @@ def test_tensors_without_elements_take_no_memory(codes, driver, tmp_path, rng):
     assert none.shape == nothing
 
 
+def test_a_library_may_have_no_calls(driver, tmp_path):
+    past, none = (TensorInfo(name, (0, 3), DType.FLOAT32) for name in ("past", "none"))
+    values = {t.name: t for t in (past, none)}
+    net = Network((past,), (none,), values, (), ArenaPlan({}, 0))
+    model = CompiledModel.of(net, {}, target=GPU, threads=1)
+    np.savez(tmp_path / "given.npz", past=np.zeros((0, 3), np.float32))
+    done = called(model.export(tmp_path / "net.so"), driver)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "results.npz") as results:
+        assert results["arr_0"].shape == (0, 3)
+
+
 def test_codes_of_gpus_are_errors_with_a_way_out() -> None:
     error = status_error("net.so", Status.NO_GPU, [])
     assert isinstance(error, MissingDependency) and "ANSORPY_DEVICE" in (error.hint or "")

@@ -219,6 +219,19 @@ def test_parameters_are_called_like_nothing_in_the_header(tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_parameters_are_called_like_no_macro(tmp_path: Path) -> None:
+    names = ("linux", "unix", "NULL", "EOF")
+    inputs = [ap.placeholder((3, 8), name=name) for name in names]
+    a, b, c, d = inputs
+    y = ap.compute((3, 8), lambda i, j: a[i, j] + b[i, j] + c[i, j] + d[i, j], name="y")
+    path = ap.build([*inputs, y]).export(tmp_path / "net.so")
+    assert main(["package", str(path), "--cmake", "-o", str(tmp_path)]) == 0
+    (tmp_path / "main.cpp").write_text("#include <cstdio>\n#include <net.hpp>\nnet::model made;\n")
+    command = ["g++", "-std=gnu++20", "-fsyntax-only", f"-I{tmp_path / 'include'}", "main.cpp"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_shapes_and_members_have_names_of_their_own(tmp_path: Path) -> None:
     n = ap.dim("n", 1, 9)

@@ -131,6 +131,19 @@ def test_pip_accepts_the_name_and_the_files(
         assert f"{package}/{file}" in archive.namelist()
 
 
+def test_names_of_dimensions_do_not_end_a_text(tmp_path: Path) -> None:
+    n = ap.dim('n"\\\r\n\x00\x0c\x85', 16, 512)
+    x = ap.placeholder((n, 64), name="x")
+    y = ap.compute((n, 64), lambda i, j: x[i, j] * 2.0, name="y")
+    library = ap.build(ap.State.initial([x, y])).export(tmp_path / "net.so")
+    assert main(["package", str(library), "--wheel", "-o", str(tmp_path)]) == 0
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        for name in ("net/__init__.py", "net/_model.py"):
+            text = archive.read(name).decode()
+            assert f"n{chr(39) * 7}x64 of float32" in text and compile(text, name, "exec")
+
+
 @pytest.mark.parametrize("name", ["json", "numpy"])
 def test_modules_keep_their_names(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -29,7 +29,8 @@ from ansorpy.ir.operators import BITWISE, SHIFTS
 __all__ = ["binary", "function"]
 
 _EXTREMA = {BinaryOp.MAX: "maximum", BinaryOp.MIN: "minimum"}
-_UNSIGNED = {DType.INT32: "unsigned", DType.INT64: "unsigned long long"}
+_UNSIGNED = {DType.UINT16: "unsigned", DType.INT32: "unsigned", DType.INT64: "unsigned long long"}
+"""In what to compute types whose results may overflow C's: products of uint16 are those of int."""
 
 
 def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:

@@ -7,6 +7,7 @@ could build it.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ _STORAGE = {
     DType.UINT8: "i8", DType.BOOL: "i8",
 }  # fmt: skip
 
+_NO_LABEL = re.compile(r"[^\w.]", re.ASCII)
+"""Characters that labels do not keep: LLVM reads no letters but those of ASCII there."""
 
 _BYTES = {dtype: dtype.bytes for dtype in DType}
 
@@ -148,8 +151,7 @@ class FunctionText:
 
     def fresh_label(self, hint: str) -> str:
         self._labels += 1
-        readable = "".join(c if c.isalnum() or c in "._" else "_" for c in hint)
-        return f"{readable}.{self._labels}"
+        return f"{_NO_LABEL.sub('_', hint)}.{self._labels}"
 
     def start_block(self, label: str) -> None:
         """Begin block *label*; the previous block must already end with a branch."""

@@ -69,10 +69,12 @@ def write_map(
             for f in functions
             if f.section in starts
         ]
-    with map_path().open("a") as file:
+    with map_path().open("a", encoding="utf-8", errors="replace") as file:
         file.writelines(lines)
 
 
 def _shown(name: str, labels: Mapping[str, str]) -> str:
+    """The *name* of a function as the map has it, whose lines end with it."""
     symbol, dot, rest = name.partition(".")
-    return labels.get(symbol, symbol) + dot + rest
+    label = " ".join(labels.get(symbol, symbol).split())
+    return label + dot + rest

@@ -129,6 +129,8 @@ def test_signed_integers_wrap_around() -> None:
     y = at(X, 0).astype("int32")
     assert "(int)((unsigned)" in kernel(y * y, DType.INT32)
     assert "(signed char)(" in kernel(y.astype("int8") + y.astype("int8"), DType.INT8)
+    short = y.astype("uint16")  # C multiplies them as int, which 65535 * 65535 overflows
+    assert "(unsigned short)((unsigned)" in kernel(short * short, DType.UINT16)
 
 
 def test_functions_of_floats_are_refused_on_integers() -> None:
