@@ -35,6 +35,9 @@ def test_a_run_is_traced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["report", "--db", str(path), "--trace", str(tmp_path / "t.json")]) == 0
     assert "t.json: tuning run 1 of t.db" in capsys.readouterr().out
     assert_is_trace(json.loads((tmp_path / "t.json").read_text()))
+    for option in ("--trace", "--html"):
+        assert main(["report", "--db", str(path), option, str(path)]) == 2
+        assert f"{path} would replace {path}" in capsys.readouterr().err
     [again] = ap.replay(path)
     assert again.is_same
 

@@ -64,6 +64,8 @@ def report(
     given = [name for name, value in {**of_page, **of_run}.items() if value is not None]
     if html is None and given:
         raise UsageError(f"{given[0]} is for a page", hint="name its file: --html out.html")
+    reads = [file for file in (database, model, bench, verify) if file is not None]
+    demand_writable(*(file for file in (html, trace) if file is not None), reads=reads)
     load_plugins(plugin or ())
     if trace is not None:
         tasks = () if model is None else tuple(_calls(model, plugin or (), arguments))
@@ -89,7 +91,6 @@ def _trace(path: Path, run: int | None, tasks: Collection[str], trace: Path) -> 
     from ansorpy.api.evaluate.databases import open_database
     from ansorpy.evaluation.tuning_trace import trace_of_tuning
 
-    demand_writable(trace, reads=[path])
     with open_database(path) as opened:
         found = trace_of_tuning(opened, run, tasks)
     print(f"wrote {found.save(trace)}: {found.name}; ui.perfetto.dev opens it")

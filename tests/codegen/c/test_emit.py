@@ -134,6 +134,7 @@ def test_arrays_do_not_get_names_that_mean_something(name: str) -> None:
 def test_arrays_are_not_called_like_macros_of_headers(name: str) -> None:
     x, y = buffer(name, 3), buffer("y", 3)
     text = emit_c(program(nest("s3", lambda i: put(y, (i,), at(x, i))), [x], [y]), TARGET, "k").text
+    assert f"y[i0] = {name}_[i0];" in text
     # GNU's headers define more than those of C11.
     find_compiler().shared_library(text, ("-std=gnu11", "-D_XOPEN_SOURCE=700"))
 
